@@ -1,0 +1,1 @@
+"""Trunkline: one board between people, their agents and every model."""
