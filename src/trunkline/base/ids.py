@@ -1,0 +1,46 @@
+"""Identifiers: a prefix that says what it is, then letters only, sortable by time.
+
+Letters only, because clients match on digits in texts that quote an id (`503`, `429`) and take it for a status.
+"""
+
+import os
+
+from trunkline.base.clock import Clock
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+TIME_LETTERS = 10  # 26^10 milliseconds reach past the year 6000
+RANDOM_LETTERS = 14  # 65 bits
+STOCK = 256
+
+
+def letters(number: int, length: int) -> str:
+    """A number in base 26, padded to a length; the order of texts is the order of numbers."""
+    out: list[str] = []
+    for _ in range(length):
+        number, digit = divmod(number, 26)
+        out.append(ALPHABET[digit])
+    return "".join(reversed(out))
+
+
+class _Random:
+    """Random letters, unguessable, taken from the system many at a time: a system call for each id costs more than the id."""
+
+    _LETTER_OF = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))  # the last four are a tenth rarer
+
+    def __init__(self) -> None:
+        self._stock: list[str] = []
+        os.register_at_fork(after_in_child=self._stock.clear)  # a child must not tell the same ones
+
+    def take(self) -> str:
+        if not self._stock:
+            letters = os.urandom(RANDOM_LETTERS * STOCK).translate(self._LETTER_OF).decode()
+            self._stock += [letters[at : at + RANDOM_LETTERS] for at in range(0, len(letters), RANDOM_LETTERS)]
+        return self._stock.pop()
+
+
+_random = _Random()
+
+
+def new_id(prefix: str, clock: Clock) -> str:
+    """A new identifier such as `rqe_` and 24 letters; later ones sort after earlier ones, to the millisecond."""
+    return f"{prefix}_{letters(int(clock.now() * 1000), TIME_LETTERS)}{_random.take()}"

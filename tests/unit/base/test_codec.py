@@ -1,0 +1,206 @@
+import json
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trunkline.base.codec import (
+    Decoder,
+    Malformed,
+    Meta,
+    Raw,
+    Record,
+    Wire,
+    decode,
+    decode_halves,
+    decode_raw,
+    encode,
+    field,
+    nearest,
+    parse,
+    pretty,
+    schema,
+    text,
+)
+from trunkline.errors import BadRequest, ConfigInvalid
+
+CANARY = "sk-canary-0123456789"
+
+
+class Target(Record, frozen=True):
+    model: Annotated[str, Meta(pattern="^[^/]+/.+", description="`provider/model`.")]
+    weight: Annotated[int, Meta(ge=1)] = 1
+
+
+class Route(Record, frozen=True):
+    targets: Annotated[list[Target], Meta(min_length=1)]
+    fallback: Target | None = None
+
+
+class Settings(Record, frozen=True):
+    """All of it."""
+
+    port: int = 8484
+    level: Literal["info", "debug"] = "info"
+    api_key: Annotated[str, Meta(pattern="^(env|file):.+")] | None = None
+    routes: Annotated[dict[str, Route], Meta(description="Names of your own.")] = {}
+    log_format: str = field(name="log-format", default="auto")
+    nets: list[list[int]] = []
+
+
+def refusal(value: object, *, at: str = "") -> ConfigInvalid:
+    with pytest.raises(ConfigInvalid) as error:
+        parse(value, Settings, at=at)
+    return error.value
+
+
+def test_a_tree_of_plain_values_becomes_a_record() -> None:
+    tree = {"port": 1, "log-format": "json", "routes": {"fast": {"targets": [{"model": "a/b"}], "fallback": {"model": "c/d", "weight": 2}}}}
+    settings = parse(tree, Settings)
+    assert settings == Settings(
+        port=1, log_format="json", routes={"fast": Route(targets=[Target(model="a/b")], fallback=Target(model="c/d", weight=2))}
+    )
+    assert parse({}, Settings) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("tree", "place", "close"),
+    [
+        ({"prot": 1}, "`prot`", "port"),
+        ({"log_format": "x"}, "`log_format`", "log-format"),
+        ({"routes": {"fast": {"target": []}}}, "`routes.fast.target`", "targets"),
+        ({"routes": {"fast": {"targets": [{"model": "a/b"}, {"model": "a/b", "wieght": 1}]}}}, "`routes.fast.targets[1].wieght`", "weight"),
+        ({"routes": {"fast": {"targets": [], "fallback": {"modl": "a/b"}}}}, "`routes.fast.fallback.modl`", "model"),
+    ],
+)
+def test_an_unknown_key_is_named_with_its_place_and_the_nearest_known_one(tree: object, place: str, close: str) -> None:
+    error = refusal(tree)
+    assert error.message == f"{place} is not a setting"
+    assert error.hint == f"Did you mean `{close}`?"
+
+
+def test_an_unknown_key_that_resembles_nothing_is_told_what_is_known() -> None:
+    assert refusal({"routes": {"fast": {"zzz": 1}}}).hint == "Known here: fallback, targets."
+
+
+@pytest.mark.parametrize(
+    ("tree", "place"),
+    [
+        ({"port": "x"}, "`port`"),
+        ({"port": True}, "`port`"),
+        ({"level": "loud"}, "`level`"),
+        ({"nets": [[1], [2, "x"]]}, "`nets[1][1]`"),
+        ({"routes": []}, "`routes`"),
+        ({"routes": {"fast": 7}}, "`routes.fast`"),
+        ({"routes": {"fast": {}}}, "`routes.fast`"),
+        ({"routes": {"fast": {"targets": []}}}, "`routes.fast.targets`"),
+        ({"routes": {"fast": {"targets": {"model": "a/b"}}}}, "`routes.fast.targets`"),
+        ({"routes": {"fast": {"targets": [{"model": "a/b"}, {"model": "ab"}]}}}, "`routes.fast.targets[1].model`"),
+        (
+            {"routes": {"ok": {"targets": [{"model": "a/b"}]}, "a.b": {"targets": [{"model": "a/b", "weight": 0}]}}},
+            "`routes.a.b.targets[0].weight`",
+        ),
+        (7, "`the top`"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_place(tree: object, place: str) -> None:
+    assert refusal(tree).message.startswith(f"{place}: ")
+
+
+def test_the_place_begins_where_the_tree_stands() -> None:
+    assert refusal({"prot": 1}, at="providers.x").message.startswith("`providers.x.prot` ")
+    assert refusal({"port": "x"}, at="providers.x").message.startswith("`providers.x.port`: ")
+    assert refusal({"routes": {"fast": 7}}, at="providers.x").message.startswith("`providers.x.routes.fast`: ")
+    assert refusal(7, at="providers.x").message.startswith("`providers.x`: ")
+
+
+@pytest.mark.proves("G19")
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"api_key": CANARY},
+        {"api_key": [CANARY]},
+        {"api_key": {"env": CANARY}},
+        {"port": CANARY},
+        {"routes": {"fast": {"targets": [{"model": CANARY}]}}},
+        {"routes": CANARY},
+        {"unknown": CANARY},
+    ],
+)
+def test_a_secret_that_stands_where_it_should_not_is_not_repeated(tree: object) -> None:
+    assert CANARY not in refusal(tree).sentence
+
+
+@given(st.text(max_size=12))
+def test_the_nearest_name_is_a_known_one_or_none(name: str) -> None:
+    assert nearest(name, ["openai", "anthropic"]) in {"", "openai", "anthropic"}
+
+
+def test_the_nearest_name_is_the_one_that_resembles_most() -> None:
+    assert nearest("opnai", ["anthropic", "openai", "open"]) == "openai"
+    assert nearest("zzzz", ["anthropic", "openai"]) == ""
+    assert nearest("x", []) == ""
+
+
+def test_what_programs_send_may_have_more_than_we_know() -> None:
+    class Part(Wire, frozen=True):
+        a: int = 0
+
+    assert decode(b'{"a": 1, "b": [2]}', Part) == Part(a=1)
+    assert encode(Part()) == b"{}"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b'{"a": "x"}', b"[]", b'{"a": 1} x', b"\xff", b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"]
+)
+def test_what_cannot_be_read_is_a_bad_request(data: bytes) -> None:
+    class Part(Wire, frozen=True):
+        a: int = 0
+
+    with pytest.raises(BadRequest, match=r"^the JSON cannot be read: "):
+        decode(data, Part)
+    with pytest.raises(Malformed):
+        decode_raw(data, Part)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_what_is_encoded_is_json_that_others_read(value: Any) -> None:
+    assert json.loads(encode(value)) == value
+    assert json.loads(text(value)) == value
+    assert json.loads(pretty(value)) == value
+    assert "\n" not in text(value)
+    assert encode(Raw(b'{"a":  1}')) == b'{"a":  1}'
+
+
+def test_the_schema_judges_as_parse_does_and_keeps_the_descriptions() -> None:
+    whole = schema(Settings)
+    good = {"port": 1, "routes": {"fast": {"targets": [{"model": "a/b"}]}}}
+    jsonschema.Draft202012Validator.check_schema(whole)
+    jsonschema.validate(good, whole)
+    for bad in ({"prot": 1}, {"port": "x"}, {"api_key": CANARY}, {"routes": {"fast": {"targets": []}}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(bad, whole)
+    assert whole["$defs"]["Settings"]["description"] == "All of it."
+    assert whole["$defs"]["Settings"]["properties"]["routes"]["description"] == "Names of your own."
+    assert whole["$defs"]["Target"]["properties"]["model"]["description"] == "`provider/model`."
+
+
+@given(st.text(st.one_of(st.characters(), st.sampled_from("\\u/d8\ud83d\udef0\ud800\udfff")), max_size=12))
+@example("\ud83d")
+@example("\udef0\ud83d\\ud83d \ud83d\ud83d\udef0")
+def test_halves_of_characters_read_as_unknown_ones_and_all_else_as_it_is(said: str) -> None:
+    whole = said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert decode_halves(Decoder(str).decode, json.dumps(said).encode()) == whole
+
+
+def test_what_is_no_json_at_all_stays_malformed() -> None:
+    for data in (b'"\\ud83d', b'"\\ud8"', b'{"a": \\ud83d}'):
+        with pytest.raises(Malformed):
+            decode_halves(Decoder(str).decode, data)
