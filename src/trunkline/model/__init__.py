@@ -1,0 +1,1 @@
+"""What a call is, in no vendor's words."""
