@@ -1,0 +1,1 @@
+"""Who asks, and with what: the keys that callers come in with."""
