@@ -1,0 +1,1 @@
+"""The way out: resolve, judge, dial. Everyone who needs HTTP gets it from here."""
