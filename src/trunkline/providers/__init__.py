@@ -1,0 +1,173 @@
+"""The upstreams: each kind is a record that says where it is, how to sign, and what it speaks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from trunkline.base.codec import Annotated, Meta, Record
+from trunkline.base.secret import Secret
+from trunkline.dialects import Dialect, Repair
+from trunkline.errors import NoCredential
+from trunkline.model.card import UNKNOWN, Card
+from trunkline.model.event import Reply
+from trunkline.model.request import Operation, Request
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+BaseUrl = Annotated[str, Meta(pattern=r"^https?://[^/?#@\s]+(/[^?#\s]*)?$")]
+SecretSource = Annotated[str, Meta(pattern="^(env|file):.+")]
+
+
+ModelName = Annotated[str, Meta(min_length=1)]
+Parameter = Literal["temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "seed"]
+
+
+class Timeouts(Record, frozen=True):
+    """How long to wait for a provider, in seconds. There is no total: an answer that keeps arriving is never cut."""
+
+    connect: Annotated[Seconds, Meta(description="For the connection, TLS included.")] = 10.0
+    first_byte: Annotated[Seconds, Meta(description="From the request to the first byte of the answer.")] = 300.0
+    silence: Annotated[Seconds, Meta(description="Between two pieces of the answer.")] = 120.0
+
+
+class ModelSettings(Record, frozen=True):
+    """What the operator says about one model. Of what is not said nothing is assumed."""
+
+    max_output: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="The most tokens it writes.")] = None
+    forbidden: Annotated[list[Parameter], Meta(description="Parameters that it refuses. They are left out, and the caller is told.")] = []
+    tool_name_limit: Annotated[
+        Annotated[int, Meta(ge=16, le=256)] | None, Meta(description="The most characters of a tool's name; longer ones are shortened.")
+    ] = None
+    thinking: Annotated[
+        Literal["budget", "adaptive", "none"] | None,
+        Meta(description="How it is told to think: by a budget of tokens, by an effort, or not at all."),
+    ] = None
+
+    @property
+    def card(self) -> Card:
+        """The same as the model's card."""
+        return Card(
+            max_output=self.max_output,
+            forbidden=frozenset(self.forbidden),
+            tool_name_limit=self.tool_name_limit,
+            thinking=self.thinking,
+        )
+
+
+class Settings(Record, frozen=True):
+    """What the operator says about one provider."""
+
+    kind: Annotated[str, Meta(description="What it is; `trunkline doctor` lists the kinds.")]
+    base_url: Annotated[BaseUrl | None, Meta(description="Where it is, without the part of the path that the format itself adds.")] = None
+    api_key: Annotated[
+        SecretSource | None,
+        Meta(description="Where its credential is: `env:NAME` or `file:PATH`. The credential never stands in this file."),
+    ] = None
+    timeouts: Timeouts = Timeouts()
+    price: Annotated[Literal["free"] | None, Meta(description="`free` says that calls cost nothing.")] = None
+    models: Annotated[
+        list[ModelName] | dict[ModelName, ModelSettings],
+        Meta(
+            description="Its models that `GET /v1/models` lists and that may be asked for by their bare name; "
+            "as tables (`[providers.NAME.models.MODEL]`) where something is to be said of them."
+        ),
+    ] = []
+    speaks: Annotated[
+        list[str],
+        Meta(description="The formats in which it is called, the preferred one first; by default all of its kind."),
+    ] = []
+    stream_usage: Annotated[
+        bool, Meta(description="Whether it accepts `stream_options.include_usage`; set to false where it refuses that field.")
+    ] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One dialect that a provider speaks, and its path for each operation."""
+
+    dialect: Dialect
+    paths: Mapping[Operation, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of provider.
+
+    Attributes:
+        title: its name for people.
+        speaks: its dialects, the preferred one first.
+        base_url: where it is, unless the settings say otherwise.
+        sign: the header that carries the credential.
+        api_key: where the credential is, unless the settings say otherwise.
+        key_required: whether a call without a credential is useless.
+        headers: sent where the caller did not send its own.
+        price: what is known without asking.
+        repairs: what its streams get wrong and we mend.
+        settings: the record of its settings.
+        launched: whether we run it ourselves, so that there is nothing to dial before its process is up.
+        answer: for a provider inside this process: the whole reply to a request.
+    """
+
+    title: str
+    speaks: tuple[Wire, ...]
+    base_url: str | None = None
+    sign: Literal["bearer", "x-api-key"] = "bearer"
+    api_key: str | None = None
+    key_required: bool = True
+    headers: Mapping[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    price: Literal["free"] | None = None
+    repairs: frozenset[Repair] = frozenset()
+    settings: type[Settings] = Settings
+    launched: bool = False
+    answer: Callable[[Request], Reply] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A kind of provider, configured: one upstream that calls can go to."""
+
+    name: str
+    kind: Kind
+    settings: Settings
+    base_url: str | None
+    api_key: Secret | None
+
+    @property
+    def speaks(self) -> tuple[Wire, ...]:
+        """Its dialects, the preferred one first."""
+        names = self.settings.speaks
+        return tuple(wire for name in names for wire in self.kind.speaks if wire.dialect.name == name) if names else self.kind.speaks
+
+    def wire(self, dialect: Dialect, operation: Operation) -> Wire | None:
+        """How a call in a dialect reaches it: in the same, in a relative, else in its preferred one.
+
+        What is only counted can be counted here; all else needs a dialect that has the operation.
+        """
+        speaks = [wire for wire in self.speaks if operation in wire.paths]
+        if operation == "count_tokens":
+            speaks += [wire for wire in self.speaks if "chat" in wire.paths]
+        known = [wire for wire in speaks if wire.dialect == dialect] + [wire for wire in speaks if wire.dialect.name == dialect.name]
+        translated = speaks if operation in {"chat", "count_tokens"} else []
+        return next(iter(known or translated), None)
+
+    def card(self, model: str) -> Card:
+        """What is known of one of its models."""
+        models = self.settings.models
+        return models[model].card if isinstance(models, dict) and model in models else UNKNOWN
+
+    def credential(self) -> Secret | None:
+        """The credential to call it with, if it has any.
+
+        Raises:
+            NoCredential: the provider needs one and there is none.
+        """
+        if self.api_key is None and self.kind.key_required:
+            raise NoCredential(
+                f"the provider `{self.name}` has no credential",
+                hint=f"The operator can set `providers.{self.name}.api_key` to `env:NAME` or `file:PATH`.",
+            )
+        return self.api_key
+
+
+def sign(kind: Kind, key: str) -> tuple[bytes, bytes]:
+    """The header that carries a key to a provider of this kind."""
+    return (b"authorization", f"Bearer {key}".encode()) if kind.sign == "bearer" else (b"x-api-key", key.encode())

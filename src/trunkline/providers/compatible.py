@@ -1,0 +1,14 @@
+"""Any server that speaks OpenAI's Chat Completions: vLLM, LM Studio, a company's own."""
+
+from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
+from trunkline.dialects.openai_embeddings import DIALECT as OPENAI_EMBEDDINGS
+from trunkline.providers import Kind, Wire
+
+PROVIDER = Kind(
+    title="OpenAI-compatible",
+    key_required=False,
+    speaks=(
+        Wire(OPENAI_CHAT, {"chat": "/chat/completions"}),
+        Wire(OPENAI_EMBEDDINGS, {"embeddings": "/embeddings"}),
+    ),
+)
