@@ -1,0 +1,1 @@
+"""One request's path: identify, read, admit, attempt, relay."""

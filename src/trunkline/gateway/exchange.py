@@ -1,0 +1,109 @@
+"""One request in flight, from its first byte to its line in the log."""
+
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from trunkline.errors import TrunklineError
+from trunkline.model.caller import Caller
+from trunkline.model.loss import Loss
+from trunkline.model.usage import Usage
+
+
+class CallerLeft(Exception):
+    """The caller went away before its call was complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at one target: `outcome` is `ok` or the error's code."""
+
+    target: str
+    outcome: str
+    seconds: float
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What is known of one request; the log line and the metrics are written from it.
+
+    Attributes:
+        started: by the monotonic clock, seconds.
+        first_byte: seconds until the caller got the first byte of a reply.
+        outcome: `ok`, `interrupted` (the caller left), or the code of the error that the caller saw.
+        sent: bytes of the reply's body that were written.
+        interrupted: it was stopped from outside; `cause` is what the caller is told, if it is still there.
+    """
+
+    id: str
+    path: str
+    started: float
+    address: str
+    client_request_id: str = ""
+    caller: Caller | None = None
+    model: str = ""
+    stream: bool = False
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    status: int = 0
+    outcome: str = ""
+    first_byte: float | None = None
+    sent: int = 0
+    usage: Usage | None = None
+    tool_calls: int = 0
+    losses: tuple[Loss, ...] = ()
+    error: TrunklineError | None = None
+    interrupted: bool = False
+    cause: TrunklineError | None = None
+    _scope: asyncio.Timeout | None = None
+
+    def interrupt(self, cause: TrunklineError | None = None) -> None:
+        """Stop the work at its next wait: the caller left, or gets to see the cause. What has an outcome is not stopped any more."""
+        if not self.interrupted and not self.outcome:
+            self.interrupted, self.cause = True, cause
+            if self._scope is not None:
+                self._scope.reschedule(-1)
+
+    def scope(self) -> asyncio.Timeout:
+        """The part of the work that `interrupt` stops, by a `TimeoutError`."""
+        self._scope = asyncio.timeout(-1 if self.interrupted else None)
+        return self._scope
+
+
+def attempts_header(attempts: Sequence[Attempt]) -> list[tuple[bytes, bytes]]:
+    """`X-Trunkline-Attempts`: each target that was tried, and what came of it."""
+    told = ", ".join(f"{attempt.target} {attempt.outcome}" for attempt in attempts)
+    return [(b"x-trunkline-attempts", told.encode())] if told else []
+
+
+class Exchanges:
+    """All requests in flight."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Exchange] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def idle(self) -> None:
+        """Return when none is in flight."""
+        await self._idle.wait()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @contextmanager
+    def held(self, exchange: Exchange) -> Generator[None]:
+        """Count an exchange as in flight."""
+        self._open[exchange.id] = exchange
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            del self._open[exchange.id]
+            if not self._open:
+                self._idle.set()
+
+    def interrupt(self, cause: TrunklineError) -> None:
+        """Stop all of them: each tells its caller why in the caller's own dialect."""
+        for exchange in list(self._open.values()):
+            exchange.interrupt(cause)

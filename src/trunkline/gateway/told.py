@@ -1,0 +1,95 @@
+"""What is told of each exchange at its end: one line in the log, and the metrics. Never a prompt, never a secret."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+
+from trunkline.base.log import Logger
+from trunkline.base.metrics import Counter, Gauge, Histogram, Registry
+from trunkline.gateway.exchange import Exchange
+from trunkline.model.usage import Usage
+
+SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+BUCKETS = tuple(field.name for field in fields(Usage) if field.name != "approximated")
+
+
+class Teller:
+    """Writes the line and counts."""
+
+    def __init__(self, log: Logger, registry: Registry, in_flight: Callable[[], int]) -> None:
+        exchanges = Counter("trunkline_exchanges", "Calls, by what became of them.", ["path", "outcome"], registry=registry)
+        attempts = Counter("trunkline_attempts", "Attempts at providers.", ["provider", "outcome"], registry=registry)
+        seconds = Histogram(
+            "trunkline_exchange_seconds", "From the call to the last byte of its reply.", ["path"], registry=registry, buckets=SECONDS
+        )
+        first_byte = Histogram(
+            "trunkline_first_byte_seconds", "From the call to the first byte of its reply.", ["path"], registry=registry, buckets=SECONDS
+        )
+        losses = Counter("trunkline_losses", "What translations could not carry.", ["class", "severity"], registry=registry)
+        tokens = Counter("trunkline_tokens", "Tokens, by bucket.", ["provider", "bucket"], registry=registry)
+        self._log = log
+        self._exchanges = cache(exchanges.labels)  # finding a series takes ten times as long as counting
+        self._attempts = cache(attempts.labels)
+        self._seconds = cache(seconds.labels)
+        self._first_byte = cache(first_byte.labels)
+        self._tokens = cache(tokens.labels)
+        self._losses = cache(losses.labels)
+        Gauge("trunkline_exchanges_in_flight", "Calls in flight.", registry=registry).set_function(in_flight)
+
+    def tell(self, exchange: Exchange, seconds: float) -> None:
+        """Write the line of one exchange, and count it."""
+        self._count(exchange, seconds)
+        self._log.info("exchange", **_line(exchange, seconds))
+
+    def crashed(self, request_id: str, error: Exception) -> None:
+        """A fault of ours, with its trace."""
+        self._log.error("crashed", request_id=request_id, exc_info=error)
+
+    def _count(self, exchange: Exchange, seconds: float) -> None:
+        self._exchanges(exchange.path, exchange.outcome).inc()
+        self._seconds(exchange.path).observe(seconds)
+        if exchange.first_byte is not None:
+            self._first_byte(exchange.path).observe(exchange.first_byte)
+        for attempt in exchange.attempts:
+            self._attempts(_provider(attempt.target), attempt.outcome).inc()
+        for loss in exchange.losses:
+            self._losses(loss.change, loss.severity).inc()
+        if exchange.usage and exchange.attempts:
+            provider = _provider(exchange.attempts[-1].target)
+            for bucket in BUCKETS:
+                if count := getattr(exchange.usage, bucket):
+                    self._tokens(provider, bucket).inc(count)
+
+
+def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
+    line: dict[str, object] = {
+        "request_id": exchange.id,
+        "path": exchange.path,
+        "status": exchange.status,
+        "outcome": exchange.outcome,
+        "ms": round(seconds * 1000, 1),
+        "model": exchange.model,
+        "stream": exchange.stream,
+        "address": exchange.address,
+        "sent": exchange.sent,
+        "attempts": [f"{attempt.target} {attempt.outcome} {attempt.seconds * 1000:.0f}ms" for attempt in exchange.attempts],
+    }
+    if exchange.caller:
+        line["key"] = exchange.caller.id
+    if exchange.first_byte is not None:
+        line["first_byte_ms"] = round(exchange.first_byte * 1000, 1)
+    if exchange.client_request_id:
+        line["client_request_id"] = exchange.client_request_id
+    if exchange.usage:
+        line["tokens"] = {bucket: count for bucket in BUCKETS if (count := getattr(exchange.usage, bucket))}
+    if exchange.tool_calls:
+        line["tool_calls"] = exchange.tool_calls
+    if exchange.losses:
+        line["losses"] = [f"{loss.path} {loss.severity} {loss.change}" for loss in exchange.losses]
+    if exchange.error:
+        line.update(exchange.error.facts)
+    return line
+
+
+def _provider(target: str) -> str:
+    return target.partition("/")[0]

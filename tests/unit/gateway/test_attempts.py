@@ -1,0 +1,65 @@
+import pytest
+
+from trunkline.errors import (
+    BadRequest,
+    EgressDenied,
+    LaunchFailed,
+    NoCredential,
+    ShuttingDown,
+    TrunklineError,
+    UpstreamBusy,
+    UpstreamDenied,
+    UpstreamDown,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from trunkline.gateway.attempts import MOST_ATTEMPTS, Next, after, worth_telling
+
+ANYWHERE_ELSE = [UpstreamBusy, UpstreamDenied, UpstreamDown, UpstreamGarbled, UpstreamTimeout, NoCredential, EgressDenied, LaunchFailed]
+NOWHERE_ELSE = [UpstreamRefused, BadRequest, ShuttingDown]
+
+
+@pytest.mark.parametrize("kind", ANYWHERE_ELSE)
+def test_what_is_wrong_with_a_target_sends_the_call_to_the_next_one(kind: type[TrunklineError]) -> None:
+    assert after(kind("x"), tried=1, left=1, again=False) == "next"
+
+
+@pytest.mark.parametrize("kind", NOWHERE_ELSE)
+@pytest.mark.parametrize("left", [0, 3])
+def test_what_is_wrong_with_the_request_or_with_us_is_tried_nowhere_else(kind: type[TrunklineError], left: int) -> None:
+    assert after(kind("x"), tried=1, left=left, again=False) == "stop"
+
+
+@pytest.mark.parametrize("kind", [*ANYWHERE_ELSE, *NOWHERE_ELSE])
+def test_the_last_target_is_tried_once_more_only_when_it_could_not_be_reached(kind: type[TrunklineError]) -> None:
+    assert after(kind("x"), tried=1, left=0, again=False) == ("same" if kind is UpstreamDown else "stop")
+
+
+@pytest.mark.parametrize(
+    ("tried", "left", "again", "right"),
+    [
+        (1, 0, False, "same"),
+        (2, 0, True, "stop"),
+        (2, 0, False, "same"),
+        (2, 1, True, "next"),
+        (MOST_ATTEMPTS - 1, 1, False, "next"),
+        (MOST_ATTEMPTS, 1, False, "stop"),
+        (MOST_ATTEMPTS, 0, False, "stop"),
+    ],
+)
+def test_a_call_goes_on_while_there_are_targets_and_attempts(tried: int, left: int, again: bool, right: Next) -> None:
+    assert after(UpstreamDown("x"), tried=tried, left=left, again=again) == right
+
+
+def test_of_several_errors_the_shortest_wait_is_told() -> None:
+    soon, late, never = UpstreamBusy("soon", retry_after=7), UpstreamBusy("late", retry_after=20), UpstreamDown("down")
+    assert worth_telling([late, soon, never]) is soon
+    assert worth_telling([soon, late]) is soon
+    now = UpstreamBusy("now", retry_after=0)
+    assert worth_telling([soon, now]) is now
+
+
+def test_without_a_wait_the_last_error_is_told() -> None:
+    first, last = UpstreamBusy("busy"), UpstreamDown("down")
+    assert worth_telling([first, last]) is last
