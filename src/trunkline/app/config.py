@@ -1,0 +1,224 @@
+"""The configuration: a TOML file and the environment, joined into the frozen records that live with their owners.
+
+The environment wins over the file: `TRUNKLINE_SERVER__PORT=9000` is `[server] port = 9000`, a double underscore for each step.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from trunkline import providers as providers_package
+from trunkline.base import members
+from trunkline.base.codec import Meta, Record, nearest, parse, schema
+from trunkline.base.egress import EgressSettings
+from trunkline.base.log import LogSettings
+from trunkline.base.secret import Secret
+from trunkline.errors import ConfigInvalid
+from trunkline.gateway.router import RouteSettings
+from trunkline.providers import Kind, Provider, Settings
+from trunkline.server.settings import ServerSettings
+
+PREFIX = "TRUNKLINE_"
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+
+Routes = Annotated[dict[str, RouteSettings], Meta(description="Names of your own for models; a route wins over a model of the same name.")]
+
+
+class Sections(Record, frozen=True):
+    """The sections of the file whose records do not depend on other settings."""
+
+    server: ServerSettings = ServerSettings()
+    log: LogSettings = LogSettings()
+    egress: EgressSettings = EgressSettings()
+    routes: Routes = {}
+
+
+class Config(Record, frozen=True):
+    """The whole configuration, read and checked."""
+
+    sections: Sections
+    providers: dict[str, Settings]
+
+
+def kinds() -> dict[str, Kind]:
+    """Every kind of provider, by its name."""
+    return members.load(providers_package, "PROVIDER", Kind)
+
+
+def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read the file, lay the environment over it, and check everything.
+
+    Args:
+        path: the TOML file; without one there are the defaults, and `echo` as the only provider.
+        environment: the variables.
+
+    Raises:
+        ConfigInvalid: names the key, the value's place, and what would be right.
+    """
+    tree: dict[str, Any] = {"providers": {"echo": {"kind": "echo", "models": ["echo"]}}} if path is None else _file(path)
+    _lay_over(tree, environment)
+    return read(tree)
+
+
+def read(tree: dict[str, Any]) -> Config:
+    """Check a tree of plain values. Raises: `ConfigInvalid`."""
+    rest = dict(tree)
+    tables = rest.pop("providers", {})
+    known = [*Sections.__struct_fields__, "providers"]
+    for section in rest:
+        if section not in known:
+            close = nearest(section, known)
+            raise ConfigInvalid(
+                f"`[{section}]` is not a section", hint=f"Did you mean `[{close}]`?" if close else f"Known: {', '.join(sorted(known))}."
+            )
+    if not isinstance(tables, dict):
+        raise ConfigInvalid("`providers` is not a table", hint="Write `[providers.NAME]`.")
+    by_kind = kinds()
+    return Config(
+        sections=parse(rest, Sections),
+        providers={name: _provider(name, table, by_kind) for name, table in cast(dict[str, object], tables).items()},
+    )
+
+
+def connect(config: Config, environment: Mapping[str, str] = os.environ) -> dict[str, Provider]:
+    """The providers, with their credentials read.
+
+    Raises:
+        ConfigInvalid: a credential is not where the file says, or a provider lacks an address.
+    """
+    by_kind = kinds()
+    return {name: _connected(name, settings, by_kind[settings.kind], environment) for name, settings in config.providers.items()}
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of the file, for editors."""
+    whole = schema(Sections)
+    variants = {name: schema(kind.settings) for name, kind in kinds().items()}
+    definitions = whole["$defs"]
+    for variant in variants.values():
+        definitions.update(variant["$defs"])
+    options = [{"allOf": [{"$ref": variant["$ref"]}, {"properties": {"kind": {"const": name}}}]} for name, variant in variants.items()]
+    definitions["Sections"]["properties"]["providers"] = {
+        "type": "object",
+        "description": "The upstreams, by names of your own.",
+        "additionalProperties": {"oneOf": options},
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Trunkline", **whole}
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigInvalid(
+            f"the configuration `{path}` cannot be read: {error.strerror}", hint="`trunkline config example` prints one to begin with."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(f"`{path}` is not valid TOML: {error}") from None
+
+
+def _lay_over(tree: dict[str, Any], environment: Mapping[str, str]) -> None:
+    for name, value in environment.items():
+        if name.startswith(PREFIX) and "__" in name:
+            *path, last = name.removeprefix(PREFIX).lower().split("__")
+            table = tree
+            for step in path:
+                inner = table.setdefault(step, {})
+                if not isinstance(inner, dict):
+                    raise ConfigInvalid(f"`{name}` is set, but `{step}` is not a table")
+                table = cast(dict[str, Any], inner)
+            table[last] = _scalar(value)
+
+
+def _scalar(value: str) -> object:
+    """A value as TOML reads it, and else as the text that it is."""
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
+
+
+def _provider(name: str, table: object, by_kind: Mapping[str, Kind]) -> Settings:
+    at = f"providers.{name}"
+    if not NAME.fullmatch(name):
+        raise ConfigInvalid(
+            f"`{at}`: a provider's name has small letters, digits, `_`, `-` and `.`", hint="It stands before the `/` of a model."
+        )
+    if not isinstance(table, dict):
+        raise ConfigInvalid(f"`{at}` is not a table", hint=f"Write `[{at}]`.")
+    fields = cast(dict[str, object], table)
+    kind = fields.get("kind")
+    if not isinstance(kind, str):
+        raise ConfigInvalid(f"`{at}.kind` is missing", hint=f"Known: {', '.join(by_kind)}.")
+    if kind not in by_kind:
+        close = nearest(kind, list(by_kind))
+        raise ConfigInvalid(
+            f"`{at}.kind` is `{kind}`, which is not a kind of provider",
+            hint=f"Did you mean `{close}`?" if close else f"Known: {', '.join(by_kind)}.",
+        )
+    return parse(fields, by_kind[kind].settings, at=at)
+
+
+def _connected(name: str, settings: Settings, kind: Kind, environment: Mapping[str, str]) -> Provider:
+    base_url = settings.base_url or kind.base_url
+    if base_url is None and kind.answer is None and not kind.launched:
+        raise ConfigInvalid(f"`providers.{name}.base_url` is missing", hint='For example `base_url = "http://127.0.0.1:8000/v1"`.')
+    _spoken(name, settings, kind)
+    source = settings.api_key or kind.api_key
+    key = secret(source, f"providers.{name}.api_key", environment, required=settings.api_key is not None) if source else None
+    return Provider(name=name, kind=kind, settings=settings, base_url=base_url, api_key=key)
+
+
+def _spoken(name: str, settings: Settings, kind: Kind) -> None:
+    known = [wire.dialect.name for wire in kind.speaks]
+    for each in settings.speaks:
+        if each not in known:
+            close = nearest(each, known)
+            raise ConfigInvalid(
+                f"`providers.{name}.speaks` names `{each}`, which the kind `{settings.kind}` does not speak",
+                hint=f"Did you mean `{close}`?" if close else f"Known: {', '.join(known)}.",
+            )
+
+
+def _text(path: str) -> tuple[str, str]:
+    """What a file holds, or an empty text and why."""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8"), f"the file `{path}` is empty"
+    except OSError as error:
+        reason = error.strerror
+    except UnicodeDecodeError:
+        reason = "it is not text"
+    except (ValueError, RuntimeError) as error:  # no path, or a home folder that nobody has
+        reason = str(error)
+    return "", f"the file `{path}` cannot be read: {reason}"
+
+
+def secret(source: str, at: str, environment: Mapping[str, str], *, required: bool) -> Secret | None:
+    """Read a secret from where the configuration says.
+
+    Args:
+        source: `env:NAME` or `file:PATH`.
+        at: the setting, for messages.
+        environment: the variables.
+        required: whether an absent one is an error.
+
+    Raises:
+        ConfigInvalid: says where it was looked for, never what was found.
+    """
+    place, _, where = source.partition(":")
+    if place == "env":
+        value = environment.get(where, "")
+        problem = f"the environment variable `{where}` is not set"
+    else:
+        value, problem = _text(where)
+    value = value.strip()
+    if value and value.isascii() and value.isprintable():
+        return Secret(value)
+    if value:
+        raise ConfigInvalid(f"`{at}`: what `{source}` holds cannot be sent in a header", hint="A key is one line of ASCII.")
+    if required:
+        raise ConfigInvalid(f"`{at}`: {problem}")
+    return None

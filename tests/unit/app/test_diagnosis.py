@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from trunkline.app import diagnosis
+from trunkline.app.diagnosis import Finding, diagnose, inventory
+from trunkline.app.lifecycle import open_store
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def found(config: Path | None, data: Path) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in diagnose(config, data)}
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "trunkline.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_fresh_installation_is_well_and_nothing_is_made(data: Path) -> None:
+    findings = found(None, data)
+    assert not [finding for finding in findings.values() if finding.problem]
+    assert findings["configuration"].detail == "none, so the defaults: 1 providers"
+    assert "not there yet" in findings["database"].detail
+    assert list(data.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_yet_is_well_where_it_can_be_made(data: Path) -> None:
+    assert not found(None, data / "deep" / "down")["data folder"].problem
+    assert list(data.iterdir()) == []
+
+
+def test_a_used_database_says_its_schema(data: Path) -> None:
+    open_store(data).dispose()
+    assert found(None, data)["database"].detail.startswith("schema 0001")
+
+
+def test_what_is_wrong_is_told_with_what_to_do(data: Path, tmp_path: Path) -> None:
+    config = written(tmp_path, '[server]\ntrusted_proxies = ["nobody"]\n')
+    data.chmod(0o755)
+    (data / "trunkline.sqlite").write_text("this is no database, and long enough to be read as one")
+    findings = found(config, data)
+    assert "trusted_proxies" in findings["configuration"].problem
+    assert "others can look into" in findings["data folder"].problem
+    assert findings["data folder"].hint == f"`chmod 700 {data}`"
+    assert "is damaged, or is no SQLite database" in findings["database"].problem
+
+
+def test_a_provider_without_its_credential_is_a_note_and_no_problem(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    findings = found(written(tmp_path, '[providers.openai]\nkind = "openai"\n'), data)
+    assert findings["configuration"].detail.endswith("1 providers, without credential: openai")
+    assert not findings["configuration"].problem
+
+
+def test_a_local_model_whose_weights_are_not_here_is_a_problem_with_the_command_that_helps(data: Path, tmp_path: Path) -> None:
+    findings = found(written(tmp_path, f'[providers.small]\nkind = "local"\nweights = "{tmp_path}/none.gguf"\n'), data)
+    assert findings["providers.small"].problem
+    assert findings["providers.small"].hint
+
+
+def test_a_full_disk_is_a_problem(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "LEAST_DISK", 1 << 62)
+    assert "MB are free" in found(None, data)["data folder"].problem
+
+
+def test_what_the_operating_system_refuses_is_a_finding_and_not_a_crash(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(data))
+
+    monkeypatch.setattr(diagnosis, "_data_folder", refuse)
+    assert found(None, data)["data folder"].problem == f"`{data}` cannot be looked at: Permission denied"
+
+
+def test_every_member_of_every_extension_point_is_listed() -> None:
+    assert inventory() == {
+        "dialects": ["anthropic", "openai_chat", "openai_embeddings", "openai_responses"],
+        "providers": ["anthropic", "compatible", "echo", "local", "openai"],
+        "surfaces": ["anthropic", "models", "openai"],
+    }
