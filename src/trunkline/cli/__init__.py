@@ -1,0 +1,60 @@
+"""The command line. Each command is a module, imported when it runs, so that `trunkline --help` answers at once."""
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from trunkline.cli.output import print_error, print_json
+from trunkline.errors import BadRequest, TrunklineError
+
+COMMANDS = {
+    "serve": "Serve until stopped.",
+    "demo": "Let a real model on this machine answer through Trunkline.",
+    "keys": "Make, list and revoke keys.",
+    "config": "Check the configuration, or print an example.",
+    "models": "Get a model for this machine.",
+    "route": "Explain where calls go.",
+    "translate": "Show how a request is carried from one format to another.",
+    "reload": "Have the running server read its configuration again.",
+    "doctor": "Check this installation, and list what it is made of.",
+}
+
+
+def make_app() -> App:
+    """The command line's tree."""
+    app = App(
+        name="trunkline",
+        help="One board between people, their agents and every model.",
+        help_format="plaintext",  # a renderer of Markdown takes 40 ms to import
+        version=_version,
+    )
+    for name, help_text in COMMANDS.items():
+        app.command(f"trunkline.cli.{name}:command", name=name, help=help_text)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return the exit status: 0 done, 1 refused or failed, 2 not understood, 130 interrupted."""
+    as_json = "--json" in arguments
+    if as_json and "--version" in arguments:
+        print_json({"version": _version()})
+        return 0
+    try:
+        make_app()(arguments, result_action="return_value", exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        print_error(BadRequest(str(error), hint="`trunkline COMMAND --help` shows what there is."), as_json=as_json)
+        return 2
+    except TrunklineError as error:
+        print_error(error, as_json=as_json)
+        return 1
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    return 0
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("trunkline")

@@ -1,0 +1,270 @@
+"""The commands that end by themselves, run in this process."""
+
+import json
+import logging
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from trunkline.access.keys import KEY
+from trunkline.app.folder import sole_user
+from trunkline.cli import COMMANDS, run
+
+
+class Result(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, str]:
+        assert self.out == ""
+        return json.loads(self.err)["error"]
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home and working folder."""
+    for name in ("TRUNKLINE_CONFIG", "TRUNKLINE_DATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def trunkline(home: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    handlers = logging.getLogger().handlers[:]
+
+    def command(*arguments: str) -> Result:
+        try:
+            status = run(arguments)
+        except SystemExit as end:
+            status = end.code
+        return Result(status, *capsys.readouterr())
+
+    yield command
+    logging.getLogger().handlers[:] = handlers  # the server takes them over
+
+
+# ------------------------------------------------------------------------------------------------------- the whole of it
+def test_help_names_every_command(trunkline: Run) -> None:
+    result = trunkline("--help")
+    assert result.status == 0
+    for name in COMMANDS:
+        assert re.search(rf"\b{name}\b", result.out)
+
+
+def test_the_version_is_a_number_and_in_json_too(trunkline: Run) -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", trunkline("--version").out)
+    assert trunkline("--version", "--json").json == {"version": trunkline("--version").out.strip()}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bogus"], ["serve", "--prot", "1"], ["serve", "--port", "many"], ["keys", "create"], ["keys", "list", "x"]], ids=" ".join
+)
+def test_what_is_not_understood_is_status_2_with_a_hint_on_stderr(trunkline: Run, arguments: list[str]) -> None:
+    result = trunkline(*arguments)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("error: ")
+    assert "--help" in result.err
+    result = trunkline(*arguments, "--json")
+    assert result.status == 2
+    assert result.error["hint"]
+
+
+def test_ctrl_c_is_status_130(trunkline: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trunkline.cli.make_app", interrupt)
+    assert trunkline("doctor").status == 130
+
+
+# ------------------------------------------------------------------------------------------------------------------ keys
+def test_a_new_key_alone_is_on_stdout(trunkline: Run) -> None:
+    result = trunkline("keys", "create", "ann")
+    assert result.status == 0
+    assert KEY.fullmatch(result.out.strip())
+    assert "may: inference" in result.err
+    assert result.out.strip() not in result.err
+
+
+def test_a_new_key_in_json_has_all_that_is_known_of_it(trunkline: Run) -> None:
+    made = trunkline("keys", "create", "ann", "--scope", "metrics", "--scope", "inference", "--expires-in", "30d", "--json").json
+    assert KEY.fullmatch(made["key"])
+    assert made["scopes"] == ["inference", "metrics"]
+    assert made["expires_at"] > made["created_at"]
+    [listed] = trunkline("keys", "list", "--json").json
+    assert listed == {name: value for name, value in made.items() if name != "key"}
+
+
+def test_a_list_in_a_pipe_has_whole_ids_and_takes_names_as_they_are(trunkline: Run) -> None:
+    names = ["ann", "[bold]bob[/bold]", "[/]", ":smile:", "x" * 100]
+    ids = [trunkline("keys", "create", name, "--json").json["id"] for name in names]
+    out = trunkline("keys", "list").out
+    for each in [*ids, *names]:
+        assert each in out
+
+
+def test_a_key_is_revoked_by_its_id_its_name_or_its_first_letters(trunkline: Run) -> None:
+    for by in ("id", "name", "prefix", "key"):
+        made = trunkline("keys", "create", f"by-{by}", "--json").json
+        assert trunkline("keys", "revoke", made[by], "--json").json["revoked_at"]
+    assert trunkline("keys", "revoke", "by-name").status == 1, "it is revoked already"
+    made = trunkline("keys", "create", "again", "--json").json
+    assert trunkline("keys", "revoke", "again").out == f"revoked {made['id']} `again`\n"
+
+
+def test_an_admin_key_is_replaced_and_goes_where_nobody_else_looks(trunkline: Run, home: Path) -> None:
+    first = trunkline("keys", "reset-admin", "--json").json
+    assert first["scopes"] == ["admin"]
+    result = trunkline("keys", "reset-admin")
+    path = home / ".local" / "share" / "trunkline" / "admin.key"
+    assert result.out == f"The admin key is written to {path}.\n"
+    assert KEY.fullmatch(path.read_text().strip())
+    assert path.stat().st_mode & 0o777 == 0o600
+    listed = trunkline("keys", "list", "--json").json
+    assert [row["revoked_at"] is None for row in listed] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["create", "ann", "--scope", "infrence"], "bad_request", "inference"),
+        (["create", "ann", "--expires-in", "soon"], "bad_request", "30d"),
+        (["create", "ann", "--expires-in", "0d"], "bad_request", "passed"),
+        (["create", "ann", "--expires-in", "99999999999w"], "bad_request", "9999"),
+        (["create", ""], "bad_request", "name"),
+        (["create", "admin"], "conflict", "reset-admin"),
+        (["revoke", "nobody"], "not_found", "keys list"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_keys_refuses_is_status_1_with_a_hint(trunkline: Run, arguments: list[str], code: str, words: str) -> None:
+    result = trunkline("keys", *arguments)
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith("error: ")
+    error = trunkline("keys", *arguments, "--json").error
+    assert error["code"] == code
+    assert words in error["message"] + error["hint"]
+    assert trunkline("keys", "list", "--json").json == []
+
+
+# ---------------------------------------------------------------------------------------------------------------- config
+def test_the_example_passes_the_check(trunkline: Run, home: Path) -> None:
+    result = trunkline("config", "example")
+    (home / "trunkline.toml").write_text(result.out)
+    assert trunkline("config", "example", "--json").json == tomllib.loads(result.out)
+    result = trunkline("config", "check")
+    assert result.status == 0
+    assert "trunkline.toml: fine" in result.out
+    assert "note: `openai` has no credential" in result.out
+    checked = trunkline("config", "check", "--json").json
+    assert checked["path"] == "trunkline.toml"
+    assert checked["providers"] == ["openai", "anthropic", "home", "local", "echo"]
+    assert "fast" in checked["models"]
+    assert checked["without_credential"] == ["openai", "anthropic"]
+
+
+def test_without_a_file_the_defaults_are_checked(trunkline: Run) -> None:
+    assert trunkline("config", "check").out.startswith("no file, defaults: fine")
+
+
+def test_a_configuration_is_looked_for_here_and_then_in_the_xdg_folder(trunkline: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = home / "xdg" / "trunkline"
+    folder.mkdir(parents=True)
+    (folder / "trunkline.toml").write_text('[providers.a]\nkind = "echo"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "xdg"))
+    assert trunkline("config", "check", "--json").json["providers"] == ["a"]
+    (home / "trunkline.toml").write_text('[providers.b]\nkind = "echo"\n')
+    assert trunkline("config", "check", "--json").json["providers"] == ["b"]
+    (home / "c.toml").write_text('[providers.c]\nkind = "echo"\n')
+    monkeypatch.setenv("TRUNKLINE_CONFIG", str(home / "c.toml"))
+    assert trunkline("config", "check", "--json").json["providers"] == ["c"]
+    assert trunkline("config", "check", "--config", str(home / "trunkline.toml"), "--json").json["providers"] == ["b"]
+
+
+def test_the_check_refuses_whatever_serving_would_refuse(trunkline: Run, home: Path) -> None:
+    (home / "trunkline.toml").write_text('[server]\ntrusted_proxies = ["nobody"]\n')
+    result = trunkline("config", "check")
+    assert result.status == 1
+    assert "server.trusted_proxies" in result.err
+    assert trunkline("config", "check", "--json").error["code"] == "config_invalid"
+
+
+def test_a_configuration_that_is_not_there_is_an_error_with_what_to_do(trunkline: Run) -> None:
+    error = trunkline("config", "check", "--config", "none.toml", "--json").error
+    assert error["code"] == "not_found"
+    assert "config example" in error["hint"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_the_schema_is_json_in_any_case(trunkline: Run, arguments: list[str]) -> None:
+    assert trunkline("config", "schema", *arguments).json["title"] == "Trunkline"
+
+
+# ------------------------------------------------------------------------------------------------------- doctor and reload
+def test_doctor_says_what_is_well_and_what_there_is(trunkline: Run, home: Path) -> None:
+    result = trunkline("doctor")
+    assert result.status == 0
+    assert "✓ database" in result.out
+    assert "dialects: anthropic, openai_chat" in result.out
+    told = trunkline("doctor", "--json").json
+    assert told["healthy"] is True
+    assert "echo" in told["providers"]
+    assert not (home / ".local").exists(), "it only looks"
+
+
+def test_doctor_is_status_1_where_something_is_wrong(trunkline: Run, home: Path) -> None:
+    (home / "trunkline.toml").write_text("[sever]\n")
+    result = trunkline("doctor")
+    assert result.status == 1
+    assert "✗ configuration: `[sever]` is not a section\n    Did you mean `[server]`?" in result.out
+    assert trunkline("doctor", "--json").json["healthy"] is False
+
+
+def test_a_reload_without_a_server_is_an_error(trunkline: Run) -> None:
+    error = trunkline("reload", "--json").error
+    assert error["code"] == "not_found"
+    assert "trunkline serve" in error["hint"]
+
+
+def test_a_reload_is_a_signal_to_the_process_that_has_the_data_folder(trunkline: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr("os.kill", lambda process, number: sent.append((process, number)))
+    with sole_user(home / "data"):
+        told = trunkline("reload", "--data", str(home / "data"), "--json").json
+    assert [(told["process"], 1)] == sent
+
+
+# ----------------------------------------------------------------------------------------------------------------- serve
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--host", "0.0.0.0"], "--insecure-http"),
+        (["--host", "192.0.2.1", "--port", "1"], "--tls-cert"),
+        (["--tls-cert", "none.pem"], "server.tls_key"),
+        (["--tls-cert", "none.pem", "--tls-key", "none.key"], "server.tls_cert"),
+        (["--config", "none.toml"], "config example"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_served_is_status_1_with_a_hint_and_nothing_is_made(
+    trunkline: Run, home: Path, arguments: list[str], words: str
+) -> None:
+    result = trunkline("serve", *arguments)
+    assert (result.status, result.out) == (1, "")
+    assert words in result.err
+    assert not (home / ".local").exists()
