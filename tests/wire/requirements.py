@@ -1,0 +1,109 @@
+"""Every promised behaviour, with its source. A test that proves one names it: `@pytest.mark.proves("G18")`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What must be true, and who says so."""
+
+    text: str
+    source: str
+
+
+FIELD = "field case of a comparable system"
+PROMISE = "README, ARCHITECTURE, docs"
+
+REQUIREMENTS = {
+    # ------------------------------------------------------------------------------- what went wrong for others (field cases)
+    "G1": Requirement("A read boundary inside a multi-byte character changes nothing", f"{FIELD}: api7/aisix#111"),
+    "G2": Requirement(
+        "CRLF, bare CR, `data:` without space, several data lines and comments read as their LF version",
+        f"{FIELD}: praxis-proxy/praxis#739",
+    ),
+    "G3": Requirement(
+        "A Messages stream has one `message_start` with usage, balanced blocks and one `message_stop`", f"{FIELD}: maximhq/bifrost#4556"
+    ),
+    "G4": Requirement("Usage beside the last finish reason is kept, cached tokens apart", f"{FIELD}: BerriAI/litellm#36168"),
+    "G5": Requirement(
+        "A response that fails in its stream for a rate limit is that error to a Messages client, never a clean end, and counts",
+        f"{FIELD}: BerriAI/litellm#32086",
+    ),
+    "G6": Requirement("A tool call whose stream breaks is never completed", f"{FIELD}: BerriAI/litellm PR#32159"),
+    "G7": Requirement("Interleaved tool calls keep their ids, and each argument string parses", f"{FIELD}: BerriAI/litellm#21331"),
+    "G8": Requirement(
+        "Tools' names that a vendor refuses are short, unique, the same in every turn, and as before in the answer; `strict` refuses them",
+        f"{FIELD}: btsouth/toolport#872, hnewcity/KiroaaS#24",
+    ),
+    "G9": Requirement(
+        "The schema of a tool reaches a vendor that takes it unchanged, `$ref` and `$defs` included", f"{FIELD}: BerriAI/litellm#41639"
+    ),
+    "G10": Requirement(
+        "A history's empty content reaches no strict provider as an empty block or null, and each drop is told",
+        f"{FIELD}: maximhq/bifrost#2765",
+    ),
+    "G11": Requirement(
+        "A signed thought goes back through a foreign client to its vendor to the byte; to another it does not, and that is told",
+        f"{FIELD}: maximhq/bifrost#6342",
+    ),
+    "G12": Requirement("Cache marks stay where they stood", f"{FIELD}: maximhq/bifrost#7336"),
+    "G13": Requirement(
+        "The output limit arrives under the provider's name for it; a parameter that a model refuses is left out and told, or refused in strict",
+        f"{FIELD}: BerriAI/litellm#13381, maximhq/bifrost#6132",
+    ),
+    "G14": Requirement(
+        "A 429 benches its target for as long as it says, and the caller gets the shortest wait", f"{FIELD}: BerriAI/litellm#27823"
+    ),
+    "G16": Requirement("The same work costs the same buckets, in whichever format it is told", f"{FIELD}: langwatch/langwatch#7018"),
+    "G18": Requirement(
+        "A caller that leaves ends the upstream call within a second, and frees its slot", f"{FIELD}: BerriAI/litellm#37140"
+    ),
+    "G19": Requirement("No secret is in a log line or an error, however it is spelled", f"{FIELD}: BerriAI/litellm#30670"),
+    "G20": Requirement(
+        "An address that no provider has is refused at dial time, and no redirect is followed", f"{FIELD}: BerriAI/litellm#24952"
+    ),
+    "G21": Requirement(
+        "A Messages stream without `message_start` is repaired where the record says so, else an error", f"{FIELD}: llama.cpp server"
+    ),
+    # ----------------------------------------------------------------------------------------------------------- pass-through
+    "bytes.request": Requirement("A request goes out as it came but for the model's name and `stream_options`", PROMISE),
+    "bytes.reply": Requirement("A reply comes back as the provider wrote it", PROMISE),
+    "bytes.stream": Requirement(
+        "A stream comes back as the provider wrote it, at once, but for a usage chunk that only we asked for", PROMISE
+    ),
+    "stream.any-split": Requirement("However a stream's bytes are cut, it reads the same", PROMISE),
+    "stream.grammar": Requirement("Every stream that goes out obeys its dialect's grammar", PROMISE),
+    "stream.never-clean": Requirement("A failure after the first byte is an error event, never a clean end", PROMISE),
+    # ----------------------------------------------------------------------------------------------------------- translation
+    "translation.loop": Requirement(
+        "Three SDKs go through tool loops with providers of all three formats: thoughts, parallel calls, pictures, JSON by a schema, usage",
+        PROMISE,
+    ),
+    "translation.count": Requirement("Tokens are counted here, and the count says so, where a provider cannot", PROMISE),
+    "losses.all": Requirement("Nothing that is asked is in neither the translated request nor its losses", PROMISE),
+    "losses.told": Requirement("Losses are in `X-Losses`, the log and a metric, and in the stream where the caller asks for that", PROMISE),
+    "losses.rules": Requirement("What leaves out content or tools is refused, unless the route allows it; `strict` refuses more", PROMISE),
+    "stream.keep-alive": Requirement("A provider's signs of life go on in a form that the caller's SDK accepts", PROMISE),
+    "stream.grace": Requirement("A reply that is complete ends, though its provider forgets the mark of the end", PROMISE),
+    "stored": Requirement(
+        "The id of a stored response leads home: to go on from, to read, to cancel and to delete; an unknown one is not found",
+        "docs/decisions/0007-stored-responses.md",
+    ),
+    "embeddings": Requirement("Embeddings pass as they are, and their usage is known", PROMISE),
+    # ------------------------------------------------------------------------------------------------------------------- SDKs
+    "sdk.openai": Requirement("OpenAI's SDK works: chat, stream, tools, usage, errors, cancellation, models", PROMISE),
+    "sdk.anthropic": Requirement("Anthropic's SDK works: messages, stream, tools, usage, errors, token count, models", PROMISE),
+    "local.model": Requirement("A real model on this machine answers the OpenAI SDK", PROMISE),
+    # --------------------------------------------------------------------------------------------------------------- upstream
+    "failover": Requirement("Before anything was shown the next target takes over; after it none does", PROMISE),
+    "headers": Requirement("Only listed headers pass: never hop-by-hop, cookies or our credentials", PROMISE),
+    "connections": Requirement("Connections to a provider are used again, and one that ended meanwhile is no failure", PROMISE),
+    "deadlines": Requirement("Connect, first byte and silence each have a deadline and an error that says which", PROMISE),
+    # ----------------------------------------------------------------------------------------------------------------- server
+    "deny": Requirement("Nothing but health answers without a key", PROMISE),
+    "errors.native": Requirement("Each dialect writes the same error in its clients' shape, with the request id", PROMISE),
+    "limits": Requirement("Heads, bodies and unfolded bodies are bounded, and the error has the number", PROMISE),
+    "drain": Requirement("A stopped server lets calls go on for a while, then ends streams with a native error event", PROMISE),
+    "reload": Requirement("A reload drops no request", PROMISE),
+    "readme": Requirement("The README's configuration and snippets run", PROMISE),
+}
