@@ -249,5 +249,11 @@ def fate(source: Dialect, target: Dialect, feature: Feature) -> str:
         judge(found, DEFAULT)
     except LossRefused:
         return "refused"
-    words = sorted({f"{loss.change}{' *' if loss.severity == 'material' else ''}" for loss in found})
-    return ", ".join(words) or "as it is"
+    return ", ".join(sorted({_said(loss) for loss in found})) or "as it is"
+
+
+def _said(loss: Loss) -> str:
+    """The field, where it is one and no item of a list; what happened to it; whether it matters."""
+    field = loss.path.rpartition(".")[2]
+    named = "" if field.isdecimal() else f"`{field}` "
+    return f"{named}{loss.change}{' *' if loss.severity == 'material' else ''}"
