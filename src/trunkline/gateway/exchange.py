@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from trunkline.errors import TrunklineError
 from trunkline.model.caller import Caller
 from trunkline.model.loss import Loss
 from trunkline.model.usage import Usage
+
+IN_NAMES = "/:@+=()[]"
+"""What may stand in a target's name beside letters, digits and `_.-~`, as it is."""
 
 
 class CallerLeft(Exception):
@@ -71,8 +75,11 @@ class Exchange:
 
 
 def attempts_header(attempts: Sequence[Attempt]) -> list[tuple[bytes, bytes]]:
-    """`X-Trunkline-Attempts`: each target that was tried, and what came of it."""
-    told = ", ".join(f"{attempt.target} {attempt.outcome}" for attempt in attempts)
+    """`X-Trunkline-Attempts`: each target that was tried, and what came of it.
+
+    A model's name is the caller's word, so what could end a header or begin another is percent-encoded.
+    """
+    told = ", ".join(f"{quote(attempt.target, safe=IN_NAMES)} {attempt.outcome}" for attempt in attempts)
     return [(b"x-trunkline-attempts", told.encode())] if told else []
 
 

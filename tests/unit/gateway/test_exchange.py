@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from trunkline.errors import ShuttingDown
-from trunkline.gateway.exchange import Exchange, Exchanges
+from trunkline.gateway.exchange import Attempt, Exchange, Exchanges, attempts_header
 
 
 def exchange(request_id: str = "rqe_a") -> Exchange:
@@ -42,6 +42,17 @@ async def test_what_has_an_outcome_is_not_interrupted_any_more() -> None:
         one.outcome = "ok"
     one.interrupt(ShuttingDown("x"))
     assert not one.interrupted
+
+
+def test_the_attempts_are_told_in_a_header_and_none_are_not() -> None:
+    tried = [Attempt("a/org/m", "upstream_busy", 1.0), Attempt("b/m", "ok", 2.0)]
+    assert attempts_header(tried) == [(b"x-trunkline-attempts", b"a/org/m upstream_busy, b/m ok")]
+    assert attempts_header([]) == []
+
+
+def test_a_models_name_cannot_end_a_header_and_begin_another() -> None:
+    [(_, told)] = attempts_header([Attempt("a/x\r\nset-cookie: a=1, b/m ok \u015f", "ok", 1.0)])
+    assert told == b"a/x%0D%0Aset-cookie:%20a=1%2C%20b/m%20ok%20%C5%9F ok"
 
 
 async def test_exchanges_are_counted_while_they_are_held() -> None:
