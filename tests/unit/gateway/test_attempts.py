@@ -4,6 +4,7 @@ from trunkline.errors import (
     BadRequest,
     EgressDenied,
     LaunchFailed,
+    LossRefused,
     NoCredential,
     ShuttingDown,
     TrunklineError,
@@ -23,6 +24,13 @@ NOWHERE_ELSE = [UpstreamRefused, BadRequest, ShuttingDown]
 @pytest.mark.parametrize("kind", ANYWHERE_ELSE)
 def test_what_is_wrong_with_a_target_sends_the_call_to_the_next_one(kind: type[TrunklineError]) -> None:
     assert after(kind("x"), tried=1, left=1, again=False) == "next"
+
+
+@pytest.mark.proves("losses.rules")
+@pytest.mark.parametrize("tried", [1, MOST_ATTEMPTS, 99])
+def test_what_would_be_lost_at_one_target_may_not_be_at_the_next_and_asking_so_costs_no_attempt(tried: int) -> None:
+    assert after(LossRefused("x"), tried=tried, left=1, again=False) == "next"
+    assert after(LossRefused("x"), tried=tried, left=0, again=False) == "stop"
 
 
 @pytest.mark.parametrize("kind", NOWHERE_ELSE)
@@ -58,6 +66,14 @@ def test_of_several_errors_the_shortest_wait_is_told() -> None:
     assert worth_telling([soon, late]) is soon
     now = UpstreamBusy("now", retry_after=0)
     assert worth_telling([soon, now]) is now
+
+
+def test_what_would_be_lost_is_told_where_nothing_else_went_wrong_after_it() -> None:
+    lost, down, busy = LossRefused("lost"), UpstreamDown("down"), UpstreamBusy("busy", retry_after=7)
+    assert worth_telling([lost]) is lost
+    assert worth_telling([down, lost]) is lost
+    assert worth_telling([lost, down]) is down
+    assert worth_telling([lost, busy]) is busy
 
 
 def test_without_a_wait_the_last_error_is_told() -> None:

@@ -9,6 +9,7 @@ from trunkline.errors import StoreUnavailable, UpstreamDown
 from trunkline.gateway.exchange import Attempt, Exchange
 from trunkline.gateway.told import Teller
 from trunkline.model.caller import Caller
+from trunkline.model.loss import dropped, unsupported
 from trunkline.model.usage import Usage
 
 
@@ -103,10 +104,27 @@ def test_an_exchange_is_counted_by_what_became_of_it_and_its_attempts_by_provide
     assert b"_created" not in render(told.registry)
 
 
+@pytest.mark.proves("losses.told")
+def test_losses_are_told_by_their_places_and_counted_by_what_they_are(told: Told) -> None:
+    losses = (dropped("seed", "canary", material=True), dropped("messages.0.id"), dropped("top_k", material=True), unsupported("tools.0"))
+    told.teller.tell(exchange(outcome="ok", losses=losses), 1)
+    assert told.metric("trunkline_losses_total", **{"class": "dropped", "severity": "material"}) == 2
+    assert told.metric("trunkline_losses_total", **{"class": "dropped", "severity": "advisory"}) == 1
+    assert told.metric("trunkline_losses_total", **{"class": "unsupported", "severity": "material"}) == 1
+    [line] = told.lines()
+    assert line["losses"] == [
+        "seed material dropped",
+        "messages.0.id advisory dropped",
+        "top_k material dropped",
+        "tools.0 material unsupported",
+    ]
+    assert "canary" not in json.dumps(line)
+
+
 def test_what_failed_early_is_told_without_what_there_was_not(told: Told) -> None:
     told.teller.tell(exchange(status=401, outcome="unauthenticated"), 0.001)
     [line] = told.lines()
-    assert not {"key", "first_byte_ms", "client_request_id", "tokens", "tool_calls"} & line.keys()
+    assert not {"key", "first_byte_ms", "client_request_id", "tokens", "tool_calls", "losses"} & line.keys()
     assert told.metric("trunkline_first_byte_seconds_count", path="/v1/messages") is None
 
 
