@@ -1,5 +1,6 @@
 """The commands that end by themselves, run in this process."""
 
+import io
 import json
 import logging
 import re
@@ -268,3 +269,154 @@ def test_what_cannot_be_served_is_status_1_with_a_hint_and_nothing_is_made(
     assert (result.status, result.out) == (1, "")
     assert words in result.err
     assert not (home / ".local").exists()
+
+
+# ----------------------------------------------------------------------------------------------------------- translation
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 7, "max_tokens": 5, "stream": True}
+
+
+@pytest.fixture
+def piped(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
+    """Put something on stdin."""
+
+    def put(value: object) -> None:
+        text = value if isinstance(value, bytes) else json.dumps(value).encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+
+    return put
+
+
+def test_translate_shows_the_body_on_stdout_and_what_is_lost_on_stderr(trunkline: Run, piped: Callable[[object], None]) -> None:
+    piped(CHAT)
+    result = trunkline("translate", "openai_chat", "anthropic")
+    assert result.status == 0
+    assert json.loads(result.out) == {
+        "model": "m",
+        "max_tokens": 5,
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "stream": True,
+    }
+    assert result.out.count("\n") > 5, "for people"
+    assert result.err == "material seed dropped: this format has no such parameter\n"
+
+
+def test_translate_in_json_has_both_and_takes_the_models_name_and_limit(trunkline: Run, piped: Callable[[object], None]) -> None:
+    piped({"model": "m", "messages": []})
+    told = trunkline("translate", "openai_chat", "anthropic", "--model", "opus", "--max-output", "99", "--json").json
+    assert told["body"] == {"model": "opus", "max_tokens": 99, "messages": []}
+    assert [(loss["path"], loss["class"], loss["severity"]) for loss in told["losses"]] == [("max_tokens", "approximated", "advisory")]
+
+
+@pytest.mark.parametrize("target", ["openai_chat", "openai_responses", "anthropic"])
+def test_every_format_translates_into_every_other_and_into_itself_without_loss(
+    trunkline: Run, piped: Callable[[object], None], target: str
+) -> None:
+    for source, body in (
+        ("openai_chat", {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}),
+        ("openai_responses", {"model": "m", "max_output_tokens": 99, "input": "hi"}),
+        ("anthropic", {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}),
+    ):
+        piped(body)
+        told = trunkline("translate", source, target, "--json").json
+        assert told["losses"] == []
+        assert "hi" in json.dumps(told["body"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body", "code", "words"),
+    [
+        (["openai_cha", "anthropic"], CHAT, "not_found", "Did you mean `openai_chat`?"),
+        (["openai_chat", "zzz"], CHAT, "not_found", "Known: "),
+        (["openai_chat", "anthropic"], b"nope", "bad_request", "not a JSON object"),
+        (["openai_chat", "anthropic"], {"model": "m", "messages": 7}, "bad_request", "`messages` is `7`"),
+        (["openai_responses", "anthropic"], {"model": "m", "previous_response_id": "resp_1"}, "bad_request", "`previous_response_id`"),
+        (["openai_chat", "openai_embeddings"], CHAT, "bad_request", "`openai_embeddings`"),
+    ],
+)
+def test_what_cannot_be_translated_is_status_1_with_the_reason(
+    trunkline: Run, piped: Callable[[object], None], arguments: list[str], body: object, code: str, words: str
+) -> None:
+    piped(body)
+    result = trunkline("translate", *arguments, "--json")
+    assert result.status == 1
+    assert result.error["code"] == code
+    assert words in f"{result.error['message']} {result.error['hint']}"
+
+
+ROUTES = """
+[providers.openai]
+kind = "openai"
+[providers.claude]
+kind = "anthropic"
+[providers.home]
+kind = "compatible"
+base_url = "http://127.0.0.1:8000/v1"
+models = ["qwen3"]
+[providers.here]
+kind = "local"
+[routes.fast]
+targets = [
+    { model = "claude/sonnet", order = 1 },
+    { model = "home/qwen3" },
+    { model = "here/smollm2", order = 2 },
+]
+"""
+
+
+def test_a_route_is_explained_target_by_target(trunkline: Run, home: Path) -> None:
+    (home / "trunkline.toml").write_text(ROUTES)
+    assert trunkline("route", "explain", "fast", "--json").json == [
+        {
+            "try": 1,
+            "target": "home/qwen3",
+            "kind": "compatible",
+            "format": "openai_chat",
+            "how": "forwarded",
+            "at": "http://127.0.0.1:8000/v1",
+        },
+        {
+            "try": 2,
+            "target": "claude/sonnet",
+            "kind": "anthropic",
+            "format": "anthropic",
+            "how": "translated",
+            "at": "https://api.anthropic.com",
+        },
+        {
+            "try": 3,
+            "target": "here/smollm2",
+            "kind": "local",
+            "format": "openai_chat",
+            "how": "forwarded",
+            "at": "a process of its own",
+        },
+    ]
+
+
+def test_a_route_is_explained_for_the_format_that_its_client_speaks(trunkline: Run, home: Path) -> None:
+    (home / "trunkline.toml").write_text(ROUTES)
+    told = trunkline("route", "explain", "fast", "--format", "anthropic", "--json").json
+    assert [(each["target"], each["how"]) for each in told] == [
+        ("home/qwen3", "translated"),
+        ("claude/sonnet", "forwarded"),
+        ("here/smollm2", "translated"),
+    ]
+    [responses] = trunkline("route", "explain", "openai/gpt-5-mini", "--format", "openai_responses", "--json").json
+    assert (responses["format"], responses["how"]) == ("openai_responses", "forwarded")
+
+
+def test_a_route_is_explained_as_a_table_for_people_and_the_default_is_echo(trunkline: Run, home: Path) -> None:
+    out = trunkline("route", "explain", "echo").out
+    for word in ("echo/echo", "forwarded", "this process"):
+        assert word in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["fst"], "Did you mean `fast`?"), (["fast", "--format", "openai_cht"], "Did you mean `openai_chat`?")],
+)
+def test_what_cannot_be_explained_is_status_1_with_the_nearest_name(trunkline: Run, home: Path, arguments: list[str], words: str) -> None:
+    (home / "trunkline.toml").write_text(ROUTES)
+    result = trunkline("route", "explain", *arguments, "--json")
+    assert (result.status, result.error["code"]) == (1, "not_found")
+    assert words in result.error["hint"]
