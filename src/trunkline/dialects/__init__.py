@@ -76,10 +76,10 @@ class EventReader(ABC):
 
     @abstractmethod
     def end(self) -> Frame:
-        """The stream has ended: the closing that it still lacks, where the reply itself is complete.
+        """The stream has ended: the closing that it still lacks, where the reply itself is complete, or the failure that it told of.
 
         Raises:
-            UpstreamDown: the reply is not complete.
+            UpstreamDown: the reply is not complete, and nobody said why.
         """
 
 

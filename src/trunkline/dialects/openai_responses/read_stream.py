@@ -96,13 +96,17 @@ class ResponseReader(EventReader):
         if read is None:
             # The rest is of hosted tools, and what later versions of the format add: all that it says is that work goes on.
             return Frame(event.raw, visible=name in _REPEATS)
+        if self._error is not None and name not in _TERMINAL:
+            return self._failure(self._error)
         if not self._started and name not in _FIRST:
             raise UpstreamGarbled("the provider's stream has no `response.created`")
         return read(self, event, data)
 
     def end(self) -> Frame:
         """Nothing can stand for the terminal event: usage and the reason to end are in it."""
-        raise self._error or UpstreamDown("the provider's stream ended before the reply did")
+        if self._error is not None:
+            return self._failure(self._error)
+        raise UpstreamDown("the provider's stream ended before the reply did")
 
     def _created(self, event: sse.Event, data: bytes) -> Frame:
         if self._started:
@@ -173,7 +177,7 @@ class ResponseReader(EventReader):
         """The terminal event of a response that is complete, or was stopped."""
         found = decoded(read_of_response, data).response
         if self._error is not None or not is_null(found.error):
-            return self._fail(self._raw(event, data), found)
+            return self._fail(b"" if self._error else self._raw(event, data), found)
         events = self._close(complete=found.status != "incomplete")
         for index, raw in enumerate(found.output or ()):
             if index not in self._items:  # some servers tell nothing before the end
@@ -189,14 +193,17 @@ class ResponseReader(EventReader):
         return self._fail(self._raw(event, data), decoded(read_of_response, data).response)
 
     def _fail(self, raw: bytes, found: WireResponse) -> Frame:
-        error = self._error or failure(found.error)
         used = (Used(usage(found.usage)),) if found.usage else ()
-        return Frame(self._held + raw, (*used, Failed(error)))
+        return self._failure(self._error or failure(found.error), raw, *used)
+
+    def _failure(self, error: UpstreamError, raw: bytes = b"", *said: Event) -> Frame:
+        """The end of a stream that fails, told once."""
+        held, self._held, self._error = self._held, b"", None
+        return Frame(held + raw, (*said, Failed(error)))
 
     def _told_error(self, event: sse.Event, data: bytes) -> Frame:
         """What went wrong; it is held back for the `response.failed` that ends the stream, with the usage."""
-        told = decoded(read_error_event, data)
-        self._error = errors.named((told.code,), told.message or "") if is_null(told.error) else failure(told.error)
+        self._error = _error(data)
         self._held += event.raw
         return Frame(b"", visible=False)
 
@@ -288,12 +295,20 @@ class KeptReader(EventReader):
 
     def read(self, event: sse.Event) -> Frame:
         """One event, or a comment."""
-        raw = event.raw if event.data is None else _told(event, event.data, self._tell)
-        return Frame(raw, (Ended(),) if event.name in _TERMINAL else ())
+        if event.data is None:
+            return Frame(event.raw)
+        if event.name == "error":
+            return Frame(event.raw, (Failed(_error(event.data)),))
+        return Frame(_told(event, event.data, self._tell), (Ended(),) if event.name in _TERMINAL else ())
 
     def end(self) -> Frame:
         """Nothing can stand for the terminal event."""
         raise UpstreamDown("the provider's stream ended before the reply did")
+
+
+def _error(data: bytes) -> UpstreamError:
+    told = decoded(read_error_event, data)
+    return errors.named((told.code,), told.message or "") if is_null(told.error) else failure(told.error)
 
 
 def _told(event: sse.Event, data: bytes, tell: Callable[[str], str]) -> bytes:

@@ -138,8 +138,10 @@ def test_an_error_is_told_with_the_failed_response_that_follows_it(error: dict[s
 
 
 def test_an_error_alone_is_the_reason_why_the_stream_ended() -> None:
-    with pytest.raises(UpstreamBusy):
-        told(CREATED, event("error", error={"code": "rate_limit_exceeded", "message": "slow"}))
+    alone = event("error", error={"code": "rate_limit_exceeded", "message": "slow"})
+    assert isinstance(failed(CREATED, alone).error, UpstreamBusy)
+    assert told(CREATED, alone).closing == alone
+    assert told(CREATED, alone, added(0), DONE).raw == CREATED + alone
     assert isinstance(failed(event("error", code="invalid_api_key", message="x"), response("failed")).error, UpstreamDenied)
 
 
