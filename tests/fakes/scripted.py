@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.fakes.clock import FakeClock
+from trunkline.dialects import Written
 from trunkline.errors import TrunklineError
 from trunkline.gateway.asked import Asked
 from trunkline.gateway.exchange import Exchange, Exchanges
@@ -90,8 +91,9 @@ class Upstream:
         answer = await self._next(str(stop.target), str(stop.target), headers)
         return Opened(answer, written, asked.passes(stop, written), self.secrets)
 
-    async def follow(self, provider: Provider, wire: Wire, method: str, below: str, headers: Sequence[tuple[bytes, bytes]]) -> Answer:
-        return await self._next(provider.name, f"{provider.name} {method} {below}", headers)
+    async def follow(self, provider: Provider, wire: Wire, method: str, below: str, headers: Sequence[tuple[bytes, bytes]]) -> Opened:
+        answer = await self._next(provider.name, f"{provider.name} {method} {below}", headers)
+        return Opened(answer, Written(b""), True, self.secrets)
 
     async def _next(self, script: str, call: str, headers: Sequence[tuple[bytes, bytes]]) -> Answer:
         self.calls.append(call)

@@ -195,13 +195,14 @@ class Pipeline:
         provider, wire, kept = self._router.home(call.told, call.endpoint.dialect)
         below = "/".join(filter(None, (quote(kept.id, safe=""), call.action))) + call.query
         tells = partial(tell, provider.name)
-        answer = await self._upstream.follow(provider, wire, call.method, below, call.headers)
+        opened = await self._upstream.follow(provider, wire, call.method, below, call.headers)
+        answer = opened.answer
         try:
             if is_stream(answer):
-                stream = Stream(answer, wire.dialect.read_kept(tells), self._clock)
+                stream = Stream(answer, wire.dialect.read_kept(tells), self._clock, secrets=opened.secrets)
                 body, length = await stream.begin(), None
             else:
-                stream, body = None, wire.dialect.tell_ids(await answer.read(), tells)
+                stream, body = None, wire.dialect.tell_ids(scrub(await answer.read(), opened.secrets), tells)
                 length = len(body)
             exchange.status, exchange.stream = 200, stream is not None
             await outlet.start(200, reply_headers(answer.headers, exchange.id, length))

@@ -153,7 +153,7 @@ class Upstream:
             raise
         return opened
 
-    async def follow(self, provider: Provider, wire: Wire, method: str, below: str, headers: Headers) -> Answer:
+    async def follow(self, provider: Provider, wire: Wire, method: str, below: str, headers: Headers) -> Opened:
         """Ask a provider about something that it keeps.
 
         Args:
@@ -173,15 +173,13 @@ class Upstream:
             out.append(sign(provider.kind, key.reveal()))
         url = f"{base_url.rstrip('/')}{wire.paths['chat']}/{below}"
         response = await self._sent(provider, method, url, out, b"")
-        answer = _Received(response)
+        opened = Opened(_Received(response), Written(b""), True, (key.reveal(),) if key else ())
         try:
-            await self._judge(
-                Opened(answer, Written(b""), True, (key.reveal(),) if key else ()), response.status, wire.dialect, stream=False
-            )
+            await self._judge(opened, response.status, wire.dialect, stream=False)
         except BaseException:
-            await answer.aclose()
+            await opened.answer.aclose()
             raise
-        return answer
+        return opened
 
     async def _sent(self, provider: Provider, method: str, url: str, headers: list[tuple[bytes, bytes]], body: bytes) -> http1.Response:
         limits = provider.settings.timeouts

@@ -474,7 +474,7 @@ async def test_echo_answers_in_a_format_that_it_speaks_and_the_caller_may_speak_
 # ---------------------------------------------------------------------------------------------------------- what is kept
 async def followed(http: Http, where: Stop, method: str = "GET", headers: Sequence[tuple[bytes, bytes]] = ()) -> FollowUpAnswer:
     upstream = Upstream(http=http, servers={}, clock=FakeClock())
-    return await upstream.follow(where.provider, where.wire, method, "resp_1/items?limit=2", headers)
+    return (await upstream.follow(where.provider, where.wire, method, "resp_1/items?limit=2", headers)).answer
 
 
 async def test_a_provider_is_asked_about_what_it_keeps_with_the_operators_credential() -> None:

@@ -185,6 +185,28 @@ async def test_a_stored_response_whose_stream_breaks_ends_with_an_error(gateway:
     assert (await gateway.told())["outcome"] == "upstream_down"
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+@pytest.mark.proves("G19")
+async def test_a_key_that_stands_in_a_stored_response_is_taken_out(
+    gateway: Gateway, upstreams: dict[str, Upstream], streamed: bool
+) -> None:
+    words = f"no route to {gateway.secrets['openai']}, see there"
+    if streamed:
+        error = {
+            "type": "error",
+            "sequence_number": 98,
+            "code": "server_error",
+            "message": words,
+            "error": {"message": words, "code": "server_error"},
+        }
+        upstreams["openai"].streams([*[*replies.events("openai_responses", Reply("hi"))][:2], error])
+    else:
+        upstreams["openai"].answers(200, KEPT | {"status": "failed", "error": {"code": "server_error", "message": words}})
+    got = await gateway.get(f"/v1/responses/{TOLD}")
+    assert b"no route to" in got.body
+    assert gateway.secrets["openai"].encode() not in got.body
+
+
 # ------------------------------------------------------------------------------------------------------ what is not kept
 async def test_a_translated_response_is_kept_nowhere_and_says_so(gateway: Gateway, upstreams: dict[str, Upstream]) -> None:
     upstreams["anthropic"].says("hi")
