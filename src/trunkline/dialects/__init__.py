@@ -148,8 +148,13 @@ class Dialect(ABC):
         """A kept object with the ids that callers know; all else stays as it came."""
         return body
 
-    def read_kept(self, tell: Callable[[str], str]) -> EventReader:
-        """A reader for the stream of a kept object, wherever that begins; `tell` gives the ids that callers know."""
+    def read_kept(self, tell: Callable[[str], str], clean: Callable[[bytes], bytes]) -> EventReader:
+        """A reader for the stream of a kept object, wherever that begins.
+
+        Args:
+            tell: gives the ids that callers know.
+            clean: takes out of the object, which may tell of a failure, what no caller may see.
+        """
         raise BadRequest(f"nothing that is kept in the format `{self.name}` comes as a stream")
 
     @abstractmethod

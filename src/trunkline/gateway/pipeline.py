@@ -196,13 +196,13 @@ class Pipeline:
         below = "/".join(filter(None, (quote(kept.id, safe=""), call.action))) + call.query
         tells = partial(tell, provider.name)
         opened = await self._upstream.follow(provider, wire, call.method, below, call.headers)
-        answer = opened.answer
+        answer, clean = opened.answer, partial(scrub, secrets=opened.secrets)
         try:
             if is_stream(answer):
-                stream = Stream(answer, wire.dialect.read_kept(tells), self._clock, secrets=opened.secrets)
+                stream = Stream(answer, wire.dialect.read_kept(tells, clean), self._clock, secrets=opened.secrets)
                 body, length = await stream.begin(), None
             else:
-                stream, body = None, wire.dialect.tell_ids(scrub(await answer.read(), opened.secrets), tells)
+                stream, body = None, wire.dialect.tell_ids(clean(await answer.read()), tells)
                 length = len(body)
             exchange.status, exchange.stream = 200, stream is not None
             await outlet.start(200, reply_headers(answer.headers, exchange.id, length))

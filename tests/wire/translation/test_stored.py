@@ -185,24 +185,21 @@ async def test_a_stored_response_whose_stream_breaks_ends_with_an_error(gateway:
     assert (await gateway.told())["outcome"] == "upstream_down"
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("form", ["whole", "error event", "failed event"])
 @pytest.mark.proves("G19")
-async def test_a_key_that_stands_in_a_stored_response_is_taken_out(
-    gateway: Gateway, upstreams: dict[str, Upstream], streamed: bool
-) -> None:
-    words = f"no route to {gateway.secrets['openai']}, see there"
-    if streamed:
-        error = {
-            "type": "error",
-            "sequence_number": 98,
-            "code": "server_error",
-            "message": words,
-            "error": {"message": words, "code": "server_error"},
-        }
-        upstreams["openai"].streams([*[*replies.events("openai_responses", Reply("hi"))][:2], error])
-    else:
-        upstreams["openai"].answers(200, KEPT | {"status": "failed", "error": {"code": "server_error", "message": words}})
+async def test_a_key_that_stands_in_a_stored_response_is_taken_out(gateway: Gateway, upstreams: dict[str, Upstream], form: str) -> None:
+    error = {"code": "server_error", "message": f"no route to {gateway.secrets['openai']}, see there"}
+    failed = KEPT | {"status": "failed", "error": error}
+    begun = [*replies.events("openai_responses", Reply("hi"))][:2]
+    match form:
+        case "whole":
+            upstreams["openai"].answers(200, failed)
+        case "error event":
+            upstreams["openai"].streams([*begun, {"type": "error", "sequence_number": 98, **error, "error": error}])
+        case _:
+            upstreams["openai"].streams([replies.named({"type": "response.failed", "sequence_number": 98, "response": failed})])
     got = await gateway.get(f"/v1/responses/{TOLD}")
+    assert got.status == 200
     assert b"no route to" in got.body
     assert gateway.secrets["openai"].encode() not in got.body
 

@@ -111,9 +111,9 @@ class OpenAIResponses(Dialect):
         """A response with the ids that callers know; a list of its items has none of them."""
         return with_ids(body, tell) if _is_response(body) else body
 
-    def read_kept(self, tell: Callable[[str], str]) -> EventReader:
+    def read_kept(self, tell: Callable[[str], str], clean: Callable[[bytes], bytes]) -> EventReader:
         """A reader of the events of a kept response."""
-        return KeptReader(tell)
+        return KeptReader(tell, clean)
 
     def read_reply(self, body: bytes, operation: Operation) -> Reply:
         """Read a response."""

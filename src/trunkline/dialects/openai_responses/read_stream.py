@@ -286,12 +286,16 @@ class ResponseReader(EventReader):
 
 
 class KeptReader(EventReader):
-    """Reads the stream of a response that is kept: it may begin at any event, and ends with the terminal one."""
+    """Reads the stream of a response that is kept: it may begin at any event, and ends with the terminal one.
 
-    __slots__ = ("_tell",)
+    One that failed long ago is no failure now: what it says is cleaned, and told as it is.
+    """
 
-    def __init__(self, tell: Callable[[str], str]) -> None:
+    __slots__ = ("_clean", "_tell")
+
+    def __init__(self, tell: Callable[[str], str], clean: Callable[[bytes], bytes]) -> None:
         self._tell = tell
+        self._clean = clean
 
     def read(self, event: sse.Event) -> Frame:
         """One event, or a comment."""
@@ -299,7 +303,8 @@ class KeptReader(EventReader):
             return Frame(event.raw)
         if event.name == "error":
             return Frame(event.raw, (Failed(_error(event.data)),))
-        return Frame(_told(event, event.data, self._tell), (Ended(),) if event.name in _TERMINAL else ())
+        ended = event.name in _TERMINAL
+        return Frame(_told(event, self._clean(event.data) if ended else event.data, self._tell), (Ended(),) if ended else ())
 
     def end(self) -> Frame:
         """Nothing can stand for the terminal event."""
@@ -315,7 +320,7 @@ def _told(event: sse.Event, data: bytes, tell: Callable[[str], str]) -> bytes:
     """An event that holds the response with the id that callers know; any other as it came."""
     fields = read_fields(data)
     if "response" not in fields:
-        return event.raw
+        return event.raw if data == event.data else sse.event(data, event.name or None)
     told = Raw(with_ids(fields["response"], tell))
     return sse.event(splice(data, fields, {"response": told}), event.name or None)
 

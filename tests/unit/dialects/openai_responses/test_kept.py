@@ -14,7 +14,7 @@ DONE = b'event: response.completed\ndata: {"type":"response.completed","response
 
 
 def reader() -> EventReader:
-    return DIALECT.read_kept(lambda found: f"resp_x~{found}")
+    return DIALECT.read_kept(lambda found: f"resp_x~{found}", lambda data: data.replace(b"sk-x", b"***"))
 
 
 def read(reader: EventReader, stream: bytes) -> tuple[bytes, list[object]]:
@@ -27,6 +27,14 @@ def test_it_may_begin_anywhere_and_ends_with_the_terminal_event() -> None:
     raw, events = read(reader(), b": hb\n\n" + DELTA + DONE)
     told = DONE.replace(b'"a"', b'"resp_x~a"').replace(b'"b"', b'"resp_x~b"')
     assert raw == b": hb\n\n" + DELTA + told
+    assert events == [Ended()]
+
+
+@pytest.mark.parametrize("body", [b'{"response":{"id":"a","error":{"message":"no sk-x"}}}', b'{"error":{"message":"no sk-x"}}'])
+@pytest.mark.proves("stored", "G19")
+def test_one_that_failed_long_ago_is_told_as_it_is_and_cleaned(body: bytes) -> None:
+    raw, events = read(reader(), b"event: response.failed\ndata: " + body + b"\n\n")
+    assert raw == b"event: response.failed\ndata: " + body.replace(b'"a"', b'"resp_x~a"').replace(b"sk-x", b"***") + b"\n\n"
     assert events == [Ended()]
 
 
@@ -45,4 +53,4 @@ def test_what_is_no_json_is_garbled() -> None:
 
 def test_nothing_else_is_kept_as_a_stream() -> None:
     with pytest.raises(BadRequest, match="`anthropic`"):
-        ANTHROPIC.read_kept(str)
+        ANTHROPIC.read_kept(str, bytes)
