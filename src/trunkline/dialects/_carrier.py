@@ -1,7 +1,8 @@
 """Carrying one vendor's signed or encrypted thought through another vendor's client.
 
 A client hands back, unread, what a format lets it hand back unread: a signature, an encrypted content. What we put there begins with
-a mark, the vendor's dialect and the thought's id, so that it goes back to that vendor alone, to the byte.
+a mark, the vendor's dialect and the thought's id, so that it goes back to that vendor alone, to the byte. A thought that nobody signed
+has the mark alone: vendors that verify refuse it, so that it must be told from their own.
 """
 
 from typing import NamedTuple
@@ -47,3 +48,7 @@ def carries(body: bytes) -> bool:
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace(":", "%3A")
+
+
+UNSIGNED = pack(ReasoningEnded())
+"""What stands where nobody signed anything."""

@@ -18,7 +18,18 @@ from trunkline.dialects._splice import read_object, splice
 from trunkline.dialects._turns import must_be_cut
 from trunkline.dialects.anthropic.read import read_chat
 from trunkline.dialects.anthropic.stream import MessageReader, MessageWriter
-from trunkline.dialects.anthropic.wire import FINISH_NAMES, NAME, Block, decoded, finish, merged, read_error, read_message, wire_usage
+from trunkline.dialects.anthropic.wire import (
+    FINISH_NAMES,
+    NAME,
+    Block,
+    decoded,
+    finish,
+    merged,
+    read_error,
+    read_message,
+    thought,
+    wire_usage,
+)
 from trunkline.dialects.anthropic.write import Writer
 from trunkline.errors import BadRequest, TrunklineError, UpstreamError, UpstreamGarbled
 from trunkline.model.card import Card
@@ -52,7 +63,7 @@ class Anthropic(Dialect):
     keep_alive: ClassVar[bytes] = b'event: ping\ndata: {"type": "ping"}\n\n'
 
     def same(self, other: Dialect, request: Request) -> bool:
-        """What carries another vendor's thought is not forwarded: this vendor refuses a signature that it did not make."""
+        """What carries a thought of another vendor, or one that nobody signed, is not forwarded: this vendor verifies signatures."""
         return self == other and not carries(request.body)
 
     def read_request(self, body: bytes, operation: Operation) -> Request:
@@ -175,8 +186,8 @@ def _part(block: Block) -> Part | None:
         case "text":
             return Text(text=block.text or "")
         case "thinking":
-            signature = block.signature or ""
-            return Reasoning(text=block.thinking or "", signature=signature, origin=NAME if signature else "")
+            end = thought(block.signature or "")
+            return Reasoning(text=block.thinking or "", signature=end.signature, origin=end.origin)
         case "redacted_thinking":
             return Reasoning(encrypted=block.data, origin=NAME)
         case "tool_use":
@@ -192,8 +203,7 @@ def _block(part: Part) -> dict[str, Any] | None:
         case Reasoning(text=text, signature=signature, encrypted=encrypted, origin=origin):
             if origin == NAME and encrypted:
                 return {"type": "redacted_thinking", "data": encrypted}
-            foreign = origin != NAME and (signature or encrypted)
-            return {"type": "thinking", "thinking": text, "signature": pack(part) if foreign else signature}
+            return {"type": "thinking", "thinking": text, "signature": signature if origin == NAME else pack(part)}
         case ToolCall(id=call_id, name=name):
             return {"type": "tool_use", "id": call_id, "name": name, "input": Raw(_arguments(part).encode())}
         case _:

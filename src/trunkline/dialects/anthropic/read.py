@@ -127,7 +127,7 @@ def _read_block(block: Object, raw: Raw) -> Part:
 
 
 def _read_thought(block: Object, mark: Raw | None) -> Reasoning:
-    """A thought; its signature may be ours and carry what another vendor encrypted."""
+    """A thought; its signature may be ours: it carries what another vendor signed or encrypted, or says that nobody did."""
     text, signature = block.text("thinking") or "", block.text("signature") or ""
     if (carried := unpack(signature)) is not None:
         return Reasoning(at=block.at, cache=mark, text=text, extra=block.rest(), **carried._asdict())

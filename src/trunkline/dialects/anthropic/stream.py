@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from trunkline.base.codec import encode
 from trunkline.dialects import EventReader, EventWriter, Frame
 from trunkline.dialects import _errors as errors
-from trunkline.dialects._carrier import pack
+from trunkline.dialects._carrier import UNSIGNED, pack
 from trunkline.dialects._turns import Turns, must_be_cut
 from trunkline.dialects.anthropic.wire import (
     FINISH_NAMES,
@@ -23,6 +23,7 @@ from trunkline.dialects.anthropic.wire import (
     read_message_delta,
     read_start,
     read_type,
+    thought,
     wire_usage,
 )
 from trunkline.errors import UpstreamDown, UpstreamGarbled
@@ -145,7 +146,7 @@ class MessageReader(EventReader):
                 whole = (ToolCallArguments(index, self._arguments),) if self._arguments else ()
                 return Frame(event.raw, (*whole, ToolCallEnded(index)))
             case "thinking":
-                return Frame(event.raw, (ReasoningEnded(signature=self._signature, origin=NAME if self._signature else ""),))
+                return Frame(event.raw, (thought(self._signature),))
             case _:
                 return Frame(event.raw)
 
@@ -259,14 +260,13 @@ class MessageWriter(EventWriter):
                 return b""
 
     def _reasoning(self, end: ReasoningEnded) -> bytes:
-        """What only its vendor can read is a redacted thought of this vendor, or a signature of ours on another's."""
+        """What only its vendor can read is a redacted thought of this vendor; all that it did not sign has a signature of ours."""
         if end.origin == NAME and end.encrypted:
             return self._close() + self._open("redacted", {"type": "redacted_thinking", "data": end.encrypted}) + self._close()
         if not (end.signature or end.encrypted):
             return self._close() if self._kind == "thinking" else b""
-        signature = end.signature if end.origin == NAME else pack(end)
         opening = self._into("thinking", {"type": "thinking", "thinking": "", "signature": ""})
-        return opening + self._delta({"type": "signature_delta", "signature": signature}) + self._close()
+        return opening + self._close(end.signature if end.origin == NAME else pack(end))
 
     def _into(self, kind: str, block: dict[str, Any]) -> bytes:
         return b"" if self._kind == kind else self._close() + self._open(kind, block)
@@ -279,11 +279,12 @@ class MessageWriter(EventWriter):
     def _delta(self, delta: dict[str, Any]) -> bytes:
         return _event("content_block_delta", index=self._index, delta=delta)
 
-    def _close(self) -> bytes:
+    def _close(self, signature: str = UNSIGNED) -> bytes:
         if not self._kind:
             return b""
+        signed = self._delta({"type": "signature_delta", "signature": signature}) if self._kind == "thinking" else b""
         self._kind = ""
-        return _event("content_block_stop", index=self._index)
+        return signed + _event("content_block_stop", index=self._index)
 
 
 def _event(name: str, **rest: object) -> bytes:

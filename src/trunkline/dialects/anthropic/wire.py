@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from trunkline.base.codec import NULL, Decoder, Malformed, Raw, Wire, decode_halves, is_null
+from trunkline.dialects._carrier import UNSIGNED
 from trunkline.errors import UpstreamGarbled
-from trunkline.model.event import FinishReason
+from trunkline.model.event import FinishReason, ReasoningEnded
 from trunkline.model.usage import Usage
 
 T = TypeVar("T")
@@ -156,6 +157,12 @@ def decoded(decode: Callable[[bytes], T], data: bytes) -> T:
         return decode_halves(decode, data)
     except Malformed as error:
         raise UpstreamGarbled(f"the provider's reply cannot be read: {error}") from None
+
+
+def thought(signature: str) -> ReasoningEnded:
+    """The end of a thought with this signature; our mark is none."""
+    signed = bool(signature) and signature != UNSIGNED
+    return ReasoningEnded(signature=signature if signed else "", origin=NAME if signed else "")
 
 
 def finish(reason: str | None) -> FinishReason | None:

@@ -135,7 +135,7 @@ def _read_file(part: Object) -> Document:
 
 
 def _read_thought(item: Object) -> Reasoning:
-    """A thought; its encrypted content may be ours and carry what another vendor signed or encrypted."""
+    """A thought; its encrypted content may be ours: it carries what another vendor signed or encrypted, or says that nobody did."""
     encrypted = item.text("encrypted_content") or ""
     told: dict[str, Raw] = {}
     text = ""
@@ -146,6 +146,7 @@ def _read_thought(item: Object) -> Reasoning:
     thought_id = item.text("id") or ""
     carried = unpack(encrypted)
     if carried is not None and carried.origin != NAME:  # its id here is one that we gave it
+        carried = carried if carried.origin else carried._replace(id="")  # nobody signed it, so nobody knows it
         return Reasoning(at=item.at, text=text, extra=item.rest(), **carried._asdict())
     if carried is not None:
         encrypted, thought_id = carried.encrypted, carried.id

@@ -69,7 +69,7 @@ class Item(Wire, frozen=True):
         if not self.encrypted_content:
             return ReasoningEnded()
         carried = unpack(self.encrypted_content)
-        if carried is not None and carried.origin == NAME:
+        if carried is not None and carried.origin in {NAME, ""}:
             return ReasoningEnded(**carried._asdict())
         return ReasoningEnded(encrypted=self.encrypted_content, origin=NAME, id=self.id or "")
 
@@ -304,11 +304,13 @@ def call_item(at: str, call_id: str, name: str, arguments: str, status: str) -> 
     return {"type": "function_call", "id": at, "call_id": call_id, "name": name, "arguments": arguments, "status": status}
 
 
-def reasoning_item(at: str, summary: list[dict[str, Any]], thought: Reasoning | ReasoningEnded) -> dict[str, Any]:
-    """A thought, with what its vendor wants to see again: this format's own under its own id, any other's carried."""
+def reasoning_item(at: str, summary: list[dict[str, Any]], thought: Reasoning | ReasoningEnded | None) -> dict[str, Any]:
+    """A thought, with what its vendor wants to see again: this format's own under its own id, any other's carried.
+
+    One that nobody signed is marked as such: its id is ours, and no provider keeps anything under it. One that only begins has no mark.
+    """
     out: dict[str, Any] = {"type": "reasoning", "id": at, "summary": summary}
-    if thought.origin == NAME and thought.encrypted and thought.id == at:
-        out["encrypted_content"] = thought.encrypted
-    elif thought.signature or thought.encrypted:
-        out["encrypted_content"] = pack(thought)
-    return out
+    if thought is None:
+        return out
+    native = thought.origin == NAME and thought.encrypted and thought.id == at
+    return {**out, "encrypted_content": thought.encrypted if native else pack(thought)}

@@ -170,9 +170,10 @@ class Writer:
         return out
 
     def _reasoning(self, part: Reasoning) -> Iterator[dict[str, Any]]:
-        """A thought goes back only to who had it, to the byte."""
+        """A thought goes back only to who had it, to the byte; one that is not encrypted is known by its id."""
         ours = part.origin == NAME and part.encrypted
-        if not ours and not (self._same and not part.origin):
+        kept = self._same and not part.origin and part.id
+        if not ours and not kept:
             why = "another vendor's reasoning" if part.origin else "reasoning that nobody signed"
             self.losses.append(dropped(part.at, why, material=bool(part.origin)))
             return

@@ -172,7 +172,7 @@ class ResponseWriter(EventWriter):
 
     def _thought(self) -> bytes:
         item = self._item = self._new("rs")
-        return self._added(item, reasoning_item(item.id, [], ReasoningEnded()))
+        return self._added(item, reasoning_item(item.id, [], None))
 
     def _end_part(self, item: _Item) -> bytes:
         text = "".join(item.pieces)
