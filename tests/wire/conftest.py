@@ -82,9 +82,23 @@ def config(
             "home": {"kind": "compatible", "base_url": f"{upstreams['home'].base_url}/v1", "api_key": "env:CANARY_HOME"},
             "spare": {"kind": "anthropic", "base_url": upstreams["spare"].base_url, "api_key": f"file:{tmp_path}/spare.key"},
             "echo": {"kind": "echo", "models": ["echo"]},
+            "pro": {
+                "kind": "openai",
+                "base_url": f"{upstreams['openai'].base_url}/v1",
+                "api_key": f"file:{tmp_path}/openai.key",
+                "models": ["o9"],
+                "speaks": ["openai_responses"],
+            },
+            "attic": {
+                "kind": "openai",
+                "base_url": f"{upstreams['home'].base_url}/v1",
+                "api_key": "env:CANARY_HOME",
+                "speaks": ["openai_responses"],
+            },
         },
         "routes": {
             "fast": {"targets": [{"model": "openai/gpt-mini"}, {"model": "home/org/qwen3", "order": 1}]},
+            "deep": {"targets": [{"model": "pro/o9"}, {"model": "attic/o8", "order": 1}]},
             "smart": {"targets": [{"model": "anthropic/claude-sonnet"}, {"model": "spare/claude-haiku", "order": 1}]},
         },
     }

@@ -274,9 +274,9 @@ class Gateway:
 
 
 def question(side: Side, **over: Any) -> dict[str, Any]:
-    """The body of a call in one dialect, as short as it may be."""
-    limit = {"max_tokens": 64} if side.dialect == "anthropic" else {}
-    return {"model": side.model, **limit, "messages": [{"role": "user", "content": PROMPT}]} | over
+    """The body of a call in one dialect, as short as it may be; a response is not kept, since its id would be another."""
+    needed: dict[str, Any] = {"anthropic": {"max_tokens": 64}, "openai_responses": {"store": False}}.get(side.dialect, {})
+    return {"model": side.model, **needed, **side.asking(PROMPT)} | over
 
 
 async def _whole(response: http1.Response) -> Got:

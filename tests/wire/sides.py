@@ -1,4 +1,4 @@
-"""The two dialects as a caller sees them: where to ask, whom, and how to read what comes."""
+"""The three dialects as a caller sees them: where to ask, whom, and how to read what comes."""
 
 import json
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.fakes import replies
 from tests.fakes.replies import Dialect
-from tests.wire.grammar import anthropic, openai_chat
+from tests.wire.grammar import anthropic, openai_chat, openai_responses
 from tests.wire.grammar.framing import events
 
 
@@ -42,11 +42,21 @@ class Side:
     @property
     def shown(self) -> int:
         """How many events of a stream there are until its first word has been said."""
-        return 4 if self.dialect == "anthropic" else 2
+        return {"openai_chat": 2, "anthropic": 4, "openai_responses": 5}[self.dialect]
+
+    def asking(self, text: str) -> dict[str, Any]:
+        """What a request says."""
+        return {"input": text} if self.dialect == "openai_responses" else {"messages": [{"role": "user", "content": text}]}
+
+    def credential(self, key: str) -> dict[str, str]:
+        """How its vendor wants to see a key."""
+        return {"x-api-key": key} if self.dialect == "anthropic" else {"authorization": f"Bearer {key}"}
 
     def owns(self, path: str) -> bool:
         """Whether errors at this path have this dialect's shape."""
-        return path.startswith("/v1/messages") == (self.dialect == "anthropic")
+        roots = {"anthropic": "/v1/messages", "openai_responses": "/v1/responses"}
+        found = next((dialect for dialect, root in roots.items() if path.startswith(root)), "openai_chat")
+        return found == self.dialect
 
     def error(self, body: Any) -> tuple[str, str, str]:
         """Type, code (of our own errors) and message of an error's body, which has this dialect's shape."""
@@ -63,14 +73,24 @@ class Side:
 
     def failure(self, stream: bytes) -> tuple[str, str, str]:
         """Type, code and message of the error that ends a stream."""
-        return self.error(json.loads(events(stream)[-1].data))
+        *before, last = events(stream)
+        told = json.loads(last.data)
+        if last.name != "response.failed":
+            return self.error(told)
+        if before and before[-1].name == "error":
+            return self.error(json.loads(before[-1].data))
+        error = told["response"]["error"]  # the provider's own, which may come alone
+        return "", error["code"], error["message"]
 
     def _text(self, event: Any) -> str:
         if self.dialect == "anthropic":
             return event.get("delta", {}).get("text", "") if event["type"] == "content_block_delta" else ""
+        if self.dialect == "openai_responses":
+            return event["delta"] if event["type"] == "response.output_text.delta" else ""
         return "".join(choice["delta"].get("content") or "" for choice in event.get("choices", []))
 
 
 CHAT = Side("openai_chat", "/v1/chat/completions", "openai/gpt-mini", "fast", "openai", "home", openai_chat.check)
 MESSAGES = Side("anthropic", "/v1/messages", "anthropic/claude-sonnet", "smart", "anthropic", "spare", anthropic.check)
-SIDES = [CHAT, MESSAGES]
+RESPONSES = Side("openai_responses", "/v1/responses", "pro/o9", "deep", "openai", "home", openai_responses.check)
+SIDES = [CHAT, MESSAGES, RESPONSES]

@@ -151,7 +151,7 @@ async def test_a_key_may_come_as_a_bearer_token_as_claude_code_sends_it(gateway:
 async def test_models_are_listed_and_read_by_their_names(gateway: Gateway) -> None:
     client = gateway.anthropic()
     listed = [model.id async for model in client.models.list(limit=1000)]
-    assert listed == ["fast", "smart", "openai/gpt-mini", "anthropic/claude-sonnet", "echo/echo"]
+    assert listed == ["fast", "deep", "smart", "openai/gpt-mini", "anthropic/claude-sonnet", "echo/echo", "pro/o9"]
     model = await client.models.retrieve("anthropic/claude-sonnet")
     assert (model.type, model.display_name, model.created_at.year) == ("model", "anthropic/claude-sonnet", 1970)
     with pytest.raises(anthropic.NotFoundError, match=r"Did you mean `anthropic/claude-sonnet`"):

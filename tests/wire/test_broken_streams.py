@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.upstream import NEVER, Upstream
 from tests.wire.gateway import Gateway
-from tests.wire.sides import CHAT, MESSAGES, Side
+from tests.wire.sides import CHAT, MESSAGES, RESPONSES, Side
 from tests.wire.test_failover import SHORT, error
 
 Rest = Callable[[Side], list[Any]]
@@ -18,14 +18,19 @@ def half(event: bytes) -> bytes:
     return event[: len(event) // 2]
 
 
+def mark(side: Side) -> list[bytes]:
+    """The end of a stream; that of Responses holds all of the reply, so that nothing is missing with it."""
+    return [] if side is RESPONSES else side.stream()[-1:]
+
+
 ENDINGS: dict[str, tuple[Rest, Any, str]] = {
     "closed": (lambda _: [], "close", "upstream_down"),
     "closed within an event": (lambda side: [half(side.stream()[side.shown])], "close", "upstream_down"),
     "reset": (lambda _: [], "reset", "upstream_down"),
     "ended within an event": (lambda side: [half(side.stream()[side.shown])], None, "upstream_down"),
     "ended without a finish": (lambda _: [], None, "upstream_down"),
-    "ended by its mark at once": (lambda side: side.stream()[-1:], None, "upstream_"),
-    "ended by its mark without a finish": (lambda side: side.stream()[-3:-2] * (side is MESSAGES) + side.stream()[-1:], None, "upstream_"),
+    "ended by its mark at once": (lambda side: mark(side), None, "upstream_"),
+    "ended by its mark without a finish": (lambda side: side.stream()[-3:-2] * (side is MESSAGES) + mark(side), None, "upstream_"),
     "silent": (lambda _: [NEVER], None, "upstream_timeout"),
     "an error": (lambda side: [error(side)], None, "upstream_down"),
     "an error, and then more": (lambda side: [error(side), *side.stream()[side.shown :]], None, "upstream_down"),
@@ -65,10 +70,17 @@ async def test_a_stream_that_breaks_ends_with_an_error_event_in_the_callers_dial
     assert upstreams[side.second].calls == []
 
 
+FAILED = (
+    b'event: response.failed\ndata: { "type": "response.failed", "sequence_number": 99, "response": {"id": "resp_fake", "object": "response", '
+    b'"status": "failed", "output": [], "error": {"code": "server_error", "message": "it broke"}}}\n\n'
+)
+
+
 @pytest.mark.proves("stream.never-clean", "bytes.stream")
 async def test_the_providers_own_error_event_is_handed_on_as_it_is(gateway: Gateway, upstreams: dict[str, Upstream], side: Side) -> None:
     told = json.dumps(error(side, "overloaded_error") | {"request_id": "req_vendor"}, indent=None).encode()
-    event = (b"event: error\n" if side is MESSAGES else b"") + b"data:  " + told + b"\n\n"
+    event = (b"" if side is CHAT else b"event: error\n") + b"data:  " + told + b"\n\n"
+    event += FAILED if side is RESPONSES else b""
     upstreams[side.first].streams([*side.stream()[: side.shown], event])
     got = await gateway.ask(side, stream=True)
     assert got.body.endswith(b"\n\n" + event)
@@ -92,6 +104,10 @@ CALL: dict[Side, bytes] = {
     MESSAGES: b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
     b'event: content_block_start\ndata: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}\n\n'
     b'event: content_block_delta\ndata: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\\"path\\":\\"/e"}}\n\n',
+    RESPONSES: b'event: response.output_item.added\ndata: {"type":"response.output_item.added","sequence_number":5,"output_index":1,"item":'
+    b'{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":"","status":"in_progress"}}\n\n'
+    b'event: response.function_call_arguments.delta\ndata: {"type":"response.function_call_arguments.delta","sequence_number":6,'
+    b'"item_id":"fc_1","output_index":1,"delta":"{\\"path\\":\\"/e"}\n\n',
 }
 
 
@@ -104,6 +120,7 @@ async def test_a_tool_call_that_breaks_off_is_never_completed(
     got = await gateway.ask(side, stream=True)
     assert side.failure(got.body)[1] == "upstream_down"
     assert b'tool_calls"}' not in got.body
+    assert b"arguments.done" not in got.body
     assert got.body.count(b"content_block_stop") == 2 * (side is MESSAGES)
 
 
@@ -126,6 +143,7 @@ AFTERWARDS: dict[str, tuple[Rest, Any]] = {
         for name, ending in AFTERWARDS.items()
     ],
 )
+@pytest.mark.parametrize("side", [CHAT, MESSAGES], ids=str)  # what ends Responses is no mere mark
 @pytest.mark.proves("bytes.stream", "stream.grammar")
 async def test_a_reply_that_is_complete_ends_well_whatever_comes_instead_of_its_mark(
     gateway: Gateway, upstreams: dict[str, Upstream], side: Side, rest: Rest, cut: Any

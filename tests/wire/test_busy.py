@@ -7,12 +7,13 @@ import pytest
 
 from tests.fakes.upstream import Upstream
 from tests.wire.gateway import Gateway, Got
-from tests.wire.sides import CHAT, MESSAGES, Side
+from tests.wire.sides import CHAT, MESSAGES, RESPONSES, Side
 
 LIMITED: dict[Side, Any] = {
     CHAT: {"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}},
     MESSAGES: {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}},
 }
+LIMITED[RESPONSES] = LIMITED[CHAT]
 
 
 def wait(got: Got) -> int:

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes import replies
 from tests.fakes.upstream import Call, Upstream, Wire
 from tests.wire.gateway import Gateway
-from tests.wire.sides import CHAT, MESSAGES, Side
+from tests.wire.sides import CHAT, MESSAGES, RESPONSES, Side
 
 EVENT_STREAM = ("content-type", "text/event-stream; charset=utf-8")
 
@@ -28,7 +28,8 @@ ODD = {
 
 def odd(side: Side, name: str, model: str) -> bytes:
     """A request for a model; only Messages needs its limit."""
-    return (ODD[name] if side is MESSAGES else ODD[name].replace(b'"max_tokens":64,', b"")) % model.encode()
+    body = ODD[name] if side is MESSAGES else ODD[name].replace(b'"max_tokens":64,', b"")
+    return (body.replace(b'"messages"', b'"input"') if side is RESPONSES else body) % model.encode()
 
 
 # -------------------------------------------------------------------------------------------------------- requests
@@ -116,6 +117,8 @@ REPLIES = {
     '"message":{"role":"assistant","content":"k\\u0131\u015f 🛰","\\u0061nd":null},"finish_reason":"stop","logprobs":null}] }\n\n',
     MESSAGES: '\n{ "type":"message","id":"x","role":"assistant" ,"model":"m","big":123456789012345678901234567890, "n":1.50e2,\r\n"content":['
     '{"type":"text","text":"k\\u0131\u015f 🛰"},{"type":"later_kind","\\u0061":[]}],"stop_reason":"end_turn","usage":{"input_tokens":1} }\n\n',
+    RESPONSES: '\n{ "id":"x" , "object":"response","big":123456789012345678901234567890, "n":1.50e2,\r\n"status":"completed","output":['
+    '{"type":"message","content":[{"type":"output_text","text":"k\\u0131\u015f 🛰","\\u0061nd":null}]},{"type":"later_kind"}] }\n\n',
 }
 
 
@@ -176,6 +179,9 @@ async def test_a_usage_chunk_that_only_we_asked_for_is_taken_out_and_nothing_els
     assert [(await gateway.told())["tokens"] for _ in range(2)] == [{"input": 12, "output": 9}] * 2
 
 
+PRELUDE = (b'"delta":{"role":"assistant"', b"event: message_start", b"event: response.created", b"event: response.in_progress")
+
+
 @pytest.mark.proves("bytes.stream")
 async def test_every_event_goes_out_before_the_next_is_written(gateway: Gateway, upstreams: dict[str, Upstream], side: Side) -> None:
     seen = asyncio.Semaphore(0)
@@ -185,7 +191,7 @@ async def test_every_event_goes_out_before_the_next_is_written(gateway: Gateway,
         await wire.head(200, [EVENT_STREAM, ("transfer-encoding", "chunked")])
         for event in events:
             await wire.chunk(event)
-            if b'"role":"assistant"' not in event:  # a stream begins with its first visible part
+            if not any(each in event for each in PRELUDE):  # a stream begins with its first visible part
                 await seen.acquire()
         await wire.chunk(b"")
 
@@ -200,9 +206,10 @@ async def test_every_event_goes_out_before_the_next_is_written(gateway: Gateway,
         assert chunks == [events[0] + events[1], *events[2:]]
 
 
+@pytest.mark.parametrize("side", [CHAT, MESSAGES], ids=str)  # the events of Responses are numbered
 @pytest.mark.proves("bytes.stream")
 async def test_many_events_in_one_read_come_back_as_they_were_written(gateway: Gateway, upstreams: dict[str, Upstream], side: Side) -> None:
-    middle = {CHAT: stream_of(CHAT)[1], MESSAGES: stream_of(MESSAGES)[3]}[side]
+    middle = stream_of(side)[{CHAT: 1, MESSAGES: 3}[side]]
     assert json.loads(middle.split(b"data: ")[1])
     first, rest = stream_of(side)[:4], stream_of(side)[4:]
     whole = b"".join(first) + middle * 5000 + b"".join(rest)

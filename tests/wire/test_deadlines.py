@@ -11,7 +11,7 @@ from tests.wire.gateway import Gateway
 from tests.wire.sides import Side
 
 SHORT = {"timeouts": {"connect": 0.2, "first_byte": 0.3, "silence": 0.5}}
-LIMITS = {"providers": {"openai": SHORT, "anthropic": SHORT}}
+LIMITS = {"providers": {"openai": SHORT, "anthropic": SHORT, "pro": SHORT}}
 WAITS = {
     "connect": "0.2 s for name, TCP and TLS",
     "first_byte": "0.3 s for the first byte of the answer",

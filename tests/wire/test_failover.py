@@ -9,10 +9,10 @@ import pytest
 from tests.fakes import replies
 from tests.fakes.upstream import NEVER, Call, Upstream, Wire
 from tests.wire.gateway import Gateway
-from tests.wire.sides import CHAT, MESSAGES, Side
+from tests.wire.sides import CHAT, MESSAGES, RESPONSES, Side
 from trunkline.gateway import pipeline
 
-SHORT = {name: {"timeouts": {"first_byte": 0.1, "silence": 0.1}} for name in ("openai", "anthropic")}
+SHORT = {name: {"timeouts": {"first_byte": 0.1, "silence": 0.1}} for name in ("openai", "anthropic", "pro")}
 """Of providers that are going to be silent."""
 
 CHUNKED = [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")]
@@ -23,6 +23,8 @@ Fault = Callable[[Upstream, Side], None]
 def error(side: Side, kind: str = "api_error") -> dict[str, Any]:
     """A provider's error, as a body or as an event."""
     told = {"type": kind, "message": "it broke", "code": None}
+    if side is RESPONSES:
+        return {"type": "error", "sequence_number": 98, "code": None, "message": "it broke", "error": told}
     return {"type": "error", "error": told} if side is MESSAGES else {"error": told}
 
 

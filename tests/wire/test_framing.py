@@ -106,6 +106,7 @@ async def test_however_a_stream_is_cut_it_comes_back_and_reads_the_same(
     assert got.body.rstrip(b"\r\n") == stream.rstrip(b"\r\n")
 
 
+@pytest.mark.parametrize("side", [CHAT, MESSAGES], ids=str)  # Responses tells its text once more as a whole
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.proves("G1", "bytes.stream", "bytes.reply")
 async def test_a_character_that_the_provider_cut_into_two_halves_changes_nothing(

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import replies
 from tests.fakes.upstream import Upstream
 from tests.wire.gateway import Gateway, question
-from tests.wire.sides import CHAT, Side
+from tests.wire.sides import Side
 
 SENT = [
     ("anthropic-beta", "context-1m-2025-08-07"),
@@ -63,7 +63,7 @@ async def test_a_provider_gets_only_what_is_listed(gateway: Gateway, upstreams: 
         "anthropic-version": "2023-06-01",
         "openai-beta": "assistants=v2",
         "accept-language": "sv",
-        **({"authorization": f"Bearer {key}"} if side is CHAT else {"x-api-key": key}),
+        **side.credential(key),
     }
     assert (await gateway.told())["client_request_id"] == "the-callers-own"
 

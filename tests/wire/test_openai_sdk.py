@@ -116,7 +116,7 @@ async def test_parallel_tool_calls_go_round_and_come_back_with_their_results(
 async def test_models_are_listed_and_read_by_their_names(gateway: Gateway) -> None:
     client = gateway.openai()
     listed = [model.id async for model in client.models.list()]
-    assert listed == ["fast", "smart", "openai/gpt-mini", "anthropic/claude-sonnet", "echo/echo"]
+    assert listed == ["fast", "deep", "smart", "openai/gpt-mini", "anthropic/claude-sonnet", "echo/echo", "pro/o9"]
     assert (await client.models.retrieve("fast")).owned_by == "trunkline"
     assert (await client.models.retrieve("openai/gpt-mini")).owned_by == "openai"
     with pytest.raises(openai.NotFoundError, match=r"Did you mean `openai/gpt-mini`"):

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import replies
 from tests.fakes.upstream import Call, Upstream, Wire
 from tests.wire.gateway import Gateway, question
-from tests.wire.sides import Side
+from tests.wire.sides import CHAT, MESSAGES, Side
 
 MIB = 1 << 20
 CHUNKED = [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")]
@@ -50,7 +50,8 @@ async def test_a_connection_that_ended_meanwhile_is_nobodys_failure(gateway: Gat
 @pytest.mark.proves("connections")
 async def test_calls_at_the_same_time_are_not_mixed_up(gateway: Gateway, upstreams: dict[str, Upstream], side: Side) -> None:
     async def script(call: Call, wire: Wire) -> None:
-        said = call.json()["messages"][0]["content"]
+        asked = call.json()
+        said = asked["input"] if "input" in asked else asked["messages"][0]["content"]
         await wire.head(200, CHUNKED)
         for event in side.stream(f"{said} {said} {said}"):
             await wire.chunk(event)
@@ -60,7 +61,7 @@ async def test_calls_at_the_same_time_are_not_mixed_up(gateway: Gateway, upstrea
     upstreams[side.first].does(script, times=None)
     words = [f"word{number}" for number in range(60)]
     async with asyncio.TaskGroup() as group:
-        asks = [group.create_task(gateway.ask(side, stream=True, messages=[{"role": "user", "content": word}])) for word in words]
+        asks = [group.create_task(gateway.ask(side, stream=True, **side.asking(word))) for word in words]
     assert [side.said(ask.result().body) for ask in asks] == [f"{word} {word} {word}" for word in words]
     assert len({ask.result().headers["x-request-id"] for ask in asks}) == len(words)
 
@@ -68,7 +69,7 @@ async def test_calls_at_the_same_time_are_not_mixed_up(gateway: Gateway, upstrea
 @pytest.mark.proves("bytes.request", "bytes.reply")
 async def test_large_requests_and_replies_pass_whole(gateway: Gateway, upstreams: dict[str, Upstream], side: Side) -> None:
     text = "kåş 🛰 東 " * (6 * MIB // 16)
-    body = json.dumps(question(side, model=side.model.partition("/")[2], messages=[{"role": "user", "content": text}])).encode()
+    body = json.dumps(question(side, model=side.model.partition("/")[2], **side.asking(text))).encode()
     reply = json.dumps(replies.whole(side.dialect, replies.Reply(text)), ensure_ascii=False).encode()
     upstreams[side.first].answers(200, reply)
     got = await gateway.post(side.path, body)
@@ -84,6 +85,7 @@ async def test_one_event_may_be_large(gateway: Gateway, upstreams: dict[str, Ups
     assert (await gateway.ask(side, stream=True)).body == whole
 
 
+@pytest.mark.parametrize("side", [CHAT, MESSAGES], ids=str)  # the events of Responses are numbered
 @pytest.mark.proves("bytes.stream")
 async def test_a_caller_that_reads_slowly_slows_its_provider_and_gets_it_all(
     gateway: Gateway, upstreams: dict[str, Upstream], side: Side

@@ -10,9 +10,9 @@ from tests.fakes import replies
 from tests.fakes.replies import Reply
 from tests.fakes.upstream import Upstream
 from tests.wire.gateway import PROMPT, Gateway
-from tests.wire.sides import CHAT, MESSAGES, Side
+from tests.wire.sides import CHAT, MESSAGES, RESPONSES, Side
 from tests.wire.translation.callers import told
-from tests.wire.translation.sides import ALL, RESPONSES, ask
+from tests.wire.translation.sides import ALL, ask
 
 USER: dict[str, Any] = {"role": "user", "content": PROMPT}
 FILE = {"type": "file", "file": {"file_id": "file-abc"}}

@@ -9,7 +9,7 @@ from tests.fakes.replies import ToolCall
 from tests.fakes.upstream import Upstream
 from tests.wire.features import PIXEL
 from tests.wire.gateway import PROMPT, Gateway
-from tests.wire.sides import CHAT, MESSAGES, Side
+from tests.wire.sides import CHAT, MESSAGES, RESPONSES, Side
 from tests.wire.translation.callers import (
     BY_DIALECT,
     SPEAKERS,
@@ -23,7 +23,7 @@ from tests.wire.translation.callers import (
     told,
     whole_and_streamed,
 )
-from tests.wire.translation.sides import RESPONSES, ask
+from tests.wire.translation.sides import ask
 
 USER: dict[str, Any] = {"role": "user", "content": PROMPT}
 

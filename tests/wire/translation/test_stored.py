@@ -11,7 +11,8 @@ from tests.fakes import replies
 from tests.fakes.replies import Reply
 from tests.fakes.upstream import Upstream
 from tests.wire.gateway import PROMPT, Gateway
-from tests.wire.translation.sides import RESPONSES, ask
+from tests.wire.sides import RESPONSES
+from tests.wire.translation.sides import ask
 
 KEPT = replies.whole("openai_responses", Reply("hi"))
 TOLD = "resp_pro~resp_fake"

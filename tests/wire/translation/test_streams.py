@@ -15,9 +15,9 @@ from tests.fakes.replies import Reply, Thought
 from tests.fakes.upstream import NEVER, Upstream
 from tests.wire.gateway import PROMPT, Gateway
 from tests.wire.grammar.framing import events
-from tests.wire.sides import CHAT, MESSAGES, Side
+from tests.wire.sides import CHAT, MESSAGES, RESPONSES, Side
 from tests.wire.translation.callers import BY_DIALECT, CALLS, SPEAKERS, Speaker
-from tests.wire.translation.sides import ALL, RESPONSES, ask
+from tests.wire.translation.sides import ALL, ask
 from trunkline.gateway import relay
 
 every_side = pytest.mark.parametrize("side", ALL, ids=[f"from {side}" for side in ALL])

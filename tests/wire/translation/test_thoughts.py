@@ -5,12 +5,25 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.replies import Thought
+from tests.fakes import replies
+from tests.fakes.replies import Dialect, Reply, Thought
 from tests.fakes.upstream import Upstream
 from tests.wire.gateway import PROMPT, Gateway
 from tests.wire.sides import CHAT
 from tests.wire.translation.asked import thoughts_in
-from tests.wire.translation.callers import CALLS, SPEAKERS, Caller, MessagesCaller, Speaker, every_caller, thoughts_of, told
+from tests.wire.translation.callers import (
+    BY_DIALECT,
+    CALLS,
+    SPEAKERS,
+    Caller,
+    MessagesCaller,
+    ResponsesCaller,
+    Speaker,
+    every_caller,
+    thoughts_of,
+    told,
+    whole_and_streamed,
+)
 
 every_other = pytest.mark.parametrize(("first", "second"), list(itertools.permutations(SPEAKERS, 2)), ids=lambda speaker: speaker.dialect)
 
@@ -90,3 +103,57 @@ async def test_a_caller_that_asks_in_the_vendors_own_format_is_forwarded_with_it
     said = await caller.ask(**caller.thinks())
     assert said.losses == []
     assert thoughts_in("anthropic", upstreams["anthropic"].calls[1].json()) == [("so", "c2ln", "", "")]
+
+
+@pytest.mark.parametrize(("caller_of", "native"), [(MessagesCaller, "anthropic"), (ResponsesCaller, "openai_responses")])
+@whole_and_streamed
+@pytest.mark.proves("G11", "losses.told")
+async def test_a_thought_that_nobody_signed_does_not_go_to_a_vendor_that_verifies_in_its_own_format(
+    gateway: Gateway, upstreams: dict[str, Upstream], caller_of: type[Caller], native: Dialect, stream: bool
+) -> None:
+    """It came from a model that signs nothing, which answered the first turn of the same conversation."""
+    frame = replies.whole("openai_chat", Reply("hello"))
+    frame["choices"][0]["message"]["reasoning_content"] = "hm"
+    if stream:
+        chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "reasoning_content": "hm"}, {"content": "hello"}, {}]
+        choices = [{"index": 0, "delta": delta, "finish_reason": None if delta else "stop"} for delta in deltas]
+        usage = {"choices": [], "usage": frame["usage"]}
+        upstreams["home"].streams([*(chunk | {"choices": [choice]} for choice in choices), chunk | usage, b"data: [DONE]\n\n"])
+    else:
+        upstreams["home"].answers(200, frame)
+    caller = caller_of(gateway, "home/m")
+    caller.say(PROMPT)
+    said = await caller.ask(stream=stream)
+    assert (said.thought, said.text) == ("hm", "hello")
+    caller.answer(said, [])
+    caller.say("so?")
+    speaker = BY_DIALECT[native]
+    upstreams[speaker.fake].says("hi")
+    again = await caller.ask(model=speaker.model)
+    assert thoughts_in(native, upstreams[speaker.fake].calls[0].json()) == []
+    assert [(loss["class"], loss["severity"], loss["detail"]) for loss in again.losses] == [
+        ("dropped", "advisory", "reasoning that nobody signed")
+    ]
+
+
+@every_caller
+@pytest.mark.proves("G11")
+async def test_of_a_history_of_two_vendors_each_gets_its_own_thoughts(
+    gateway: Gateway, upstreams: dict[str, Upstream], caller_of: type[Caller]
+) -> None:
+    one, two = BY_DIALECT["anthropic"], BY_DIALECT["openai_responses"]
+    caller = caller_of(gateway, one.model)
+    for speaker in (one, two):
+        upstreams[speaker.fake].says("and?", thoughts=thoughts_of(speaker.dialect))
+        caller.say(PROMPT)
+        caller.answer(await caller.ask(model=speaker.model, **caller.thinks()), [])
+    caller.say("so?")
+    for speaker in (one, two):
+        upstreams[speaker.fake].says("done")
+        said = await caller.ask(model=speaker.model, **caller.thinks())
+        given = thoughts_in(speaker.dialect, upstreams[speaker.fake].calls[-1].json())
+        assert [(text, signature, encrypted) for text, signature, encrypted, _ in given] == [
+            (thought.text, thought.signature, thought.encrypted) for thought in thoughts_of(speaker.dialect)
+        ]
+        assert sum(loss["detail"] == "another vendor's reasoning" for loss in said.losses) == 2

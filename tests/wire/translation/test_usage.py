@@ -7,9 +7,9 @@ import pytest
 
 from tests.fakes.upstream import Upstream
 from tests.wire.gateway import PROMPT, Gateway
-from tests.wire.sides import CHAT, MESSAGES, Side
+from tests.wire.sides import CHAT, MESSAGES, RESPONSES, Side
 from tests.wire.translation.callers import Caller, Speaker, every_caller, every_speaker, whole_and_streamed
-from tests.wire.translation.sides import RESPONSES, ask
+from tests.wire.translation.sides import ask
 
 BUCKETS = {"input": 2000, "cache_read": 80_000, "cache_write": 5000, "output": 600, "reasoning": 400}
 """The work: 87,000 tokens were read and 1000 written."""
