@@ -26,6 +26,7 @@ __all__ = [
     "Raw",
     "Record",
     "UnsetType",
+    "Value",
     "Wire",
     "decode",
     "decode_halves",
@@ -59,6 +60,10 @@ encode = Encoder().encode
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A frozen record of keyword fields: configuration and everything else that people write."""
+
+
+class Value(msgspec.Struct, frozen=True):
+    """A frozen value that is made for every call or every piece of a stream: as a frozen dataclass, and made several times as fast."""
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,10 +14,9 @@ what must change. Between others it is read and written, with a list of what cou
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from trunkline.base.codec import Raw
+from trunkline.base.codec import Raw, Value
 from trunkline.dialects._names import UNCHANGED, Names
 from trunkline.errors import BadRequest, TrunklineError, UpstreamError
 from trunkline.model.card import Card
@@ -31,8 +30,7 @@ Repair = Literal["first_role", "message_start"]
 """What a provider's record may have mended in its streams: a first chunk without a role, a stream without its start event."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Value, frozen=True):
     """A request as it goes out.
 
     Attributes:
@@ -48,8 +46,7 @@ class Written:
     names: Names = UNCHANGED
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Value, frozen=True):
     """One event of a stream on its way through.
 
     Attributes:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from trunkline.base.codec import Value
 from trunkline.errors import TrunklineError
 from trunkline.model.caller import Caller
 from trunkline.model.loss import Loss
@@ -19,8 +20,7 @@ class CallerLeft(Exception):
     """The caller went away before its call was complete."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Value, frozen=True):
     """One try at one target: `outcome` is `ok` or the error's code."""
 
     target: str

@@ -9,6 +9,7 @@ from typing import Protocol
 from urllib.parse import quote
 
 from trunkline.base.clock import Clock
+from trunkline.base.codec import Value
 from trunkline.base.ids import new_id
 from trunkline.base.secret import scrub
 from trunkline.errors import Denied, Internal, MethodNotAllowed, NotFound, TrunklineError, UpstreamBusy, UpstreamError, UpstreamRefused
@@ -51,8 +52,7 @@ class Outlet(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Value, frozen=True):
     """A call as the server received it.
 
     Attributes:
@@ -91,8 +91,7 @@ class FollowUpCall:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(Value, frozen=True):
     """A reply that has begun well: from here on no other target may take over."""
 
     stop: Stop

@@ -2,9 +2,8 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
-from trunkline.base.codec import Annotated, Meta, Record, nearest
+from trunkline.base.codec import Annotated, Meta, Record, Value, nearest
 from trunkline.dialects import Dialect
 from trunkline.errors import BadRequest, ConfigInvalid, NotFound
 from trunkline.gateway.losses import DEFAULT, LossRule
@@ -33,8 +32,7 @@ class RouteSettings(Record, frozen=True):
     ] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Value, frozen=True):
     """A target with all that is needed to call it."""
 
     target: Target

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from trunkline.base.clock import Clock
+from trunkline.base.codec import Value
 from trunkline.base.ids import new_id
 from trunkline.base.secret import Secret, scrub
 from trunkline.dialects import Dialect, Written
@@ -51,8 +52,7 @@ class Answer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Value, frozen=True):
     """An answer that began well.
 
     Attributes:

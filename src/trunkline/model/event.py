@@ -7,6 +7,7 @@ tells them apart.
 from dataclasses import dataclass, field
 from typing import Literal
 
+from trunkline.base.codec import Value
 from trunkline.errors import UpstreamError
 from trunkline.model.loss import Loss
 from trunkline.model.part import Part, Reasoning, Refusal, Text, ToolCall
@@ -15,8 +16,7 @@ from trunkline.model.usage import Usage
 FinishReason = Literal["stop", "length", "tool_calls", "refused", "paused"]
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Value, frozen=True):
     """The reply begins; nothing of it is there yet. `created` is in seconds since the epoch, 0 where the format has none."""
 
     id: str
@@ -24,22 +24,19 @@ class Started:
     created: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Value, frozen=True):
     """A piece of text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(Value, frozen=True):
     """A piece of a thought."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningEnded:
+class ReasoningEnded(Value, frozen=True):
     """A thought is complete: with what its vendor wants to see again (see `model.part.Reasoning`)."""
 
     signature: str = ""
@@ -48,15 +45,13 @@ class ReasoningEnded:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusalDelta:
+class RefusalDelta(Value, frozen=True):
     """A piece of the words for not answering."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallStarted:
+class ToolCallStarted(Value, frozen=True):
     """A tool call begins."""
 
     index: int
@@ -64,52 +59,45 @@ class ToolCallStarted:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallArguments:
+class ToolCallArguments(Value, frozen=True):
     """A piece of a tool call's arguments, which are JSON only when all pieces are there."""
 
     index: int
     json: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallEnded:
+class ToolCallEnded(Value, frozen=True):
     """A tool call is complete; before this it must not be run."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Value, frozen=True):
     """Something was said that the neutral model has no word for."""
 
     loss: Loss
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Value, frozen=True):
     """The model has ended, and why; `stop` is the stop sequence that it met, where it is told."""
 
     reason: FinishReason
     stop: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Value, frozen=True):
     """What the call used so far; a later one replaces an earlier one."""
 
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Value, frozen=True):
     """The provider says, inside a stream that began well, that it failed."""
 
     error: UpstreamError
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Value, frozen=True):
     """Nothing more comes."""
 
 
@@ -158,7 +146,7 @@ class Reply:
 class Fold:
     """Events become the reply that they tell."""
 
-    started: Started = Started(id="", model="")
+    started: Started = Started(id="", model="")  # noqa: RUF009 - it is frozen
     finished: Finished | None = None
     usage: Usage | None = None
     losses: list[Loss] = field(default_factory=list[Loss])

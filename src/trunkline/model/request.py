@@ -1,16 +1,14 @@
 """A call as the gateway needs to know it; the rest of it stays bytes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-from trunkline.base.codec import Raw
+from trunkline.base.codec import Raw, Value
 
 Operation = Literal["chat", "count_tokens", "embeddings"]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Value, frozen=True):
     """What routing, policy and price need of a request.
 
     Attributes:

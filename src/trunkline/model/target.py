@@ -1,10 +1,9 @@
 """Where a call may go."""
 
-from dataclasses import dataclass
+from trunkline.base.codec import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Value, frozen=True):
     """One model of one provider. Written `provider/model`; the model's own name may hold slashes."""
 
     provider: str
