@@ -1,5 +1,6 @@
 """The head of a request: its line, its fields, and the framing of the body that follows (RFC 9112, 3 and 6)."""
 
+import functools
 import string
 from collections.abc import Iterable
 from typing import NoReturn
@@ -27,9 +28,9 @@ def render(method: str, target: Target, headers: Iterable[tuple[bytes, bytes]], 
     lines = [b"%b %b HTTP/1.1\r\nHost: %b\r\n" % (method.encode(), target.path, target.authority)]
     as_is = True
     for name, value in headers:
-        low = name.lower()
-        if low in _OURS or not low or low.translate(None, _TOKEN):
-            _refuse(low, target.host)
+        low = _judged(name)
+        if low in _OURS or not low:
+            _refuse(name.lower(), target.host)
         if low == b"accept-encoding":
             as_is = False
         lines.append(b"%b: %b\r\n" % (name, value))
@@ -46,6 +47,13 @@ def render(method: str, target: Target, headers: Iterable[tuple[bytes, bytes]], 
     if head.count(b"\n") != expected or head.count(b"\r") != expected or b"\0" in head:
         _refuse_value(lines, target.host)
     return head
+
+
+@functools.lru_cache(maxsize=1024)
+def _judged(name: bytes) -> bytes:
+    """The name in lower case; nothing where it is no token. Names are few, and the same again and again."""
+    low = name.lower()
+    return b"" if low.translate(None, _TOKEN) else low
 
 
 def _check_method(method: str) -> None:
