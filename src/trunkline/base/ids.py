@@ -8,6 +8,7 @@ import os
 from trunkline.base.clock import Clock
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+PAIRS = [one + other for one in ALPHABET for other in ALPHABET]
 TIME_LETTERS = 10  # 26^10 milliseconds reach past the year 6000
 RANDOM_LETTERS = 14  # 65 bits
 STOCK = 256
@@ -16,10 +17,10 @@ STOCK = 256
 def letters(number: int, length: int) -> str:
     """A number in base 26, padded to a length; the order of texts is the order of numbers."""
     out: list[str] = []
-    for _ in range(length):
-        number, digit = divmod(number, 26)
-        out.append(ALPHABET[digit])
-    return "".join(reversed(out))
+    for _ in range((length + 1) // 2):
+        number, pair = divmod(number, len(PAIRS))
+        out.append(PAIRS[pair])
+    return "".join(reversed(out))[-length:]
 
 
 class _Random:
