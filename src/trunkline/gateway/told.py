@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import fields
-from functools import cache
 
 from trunkline.base.log import Logger
-from trunkline.base.metrics import Counter, Gauge, Histogram, Registry
+from trunkline.base.metrics import Gauge, Registry, Spread, Tally
 from trunkline.gateway.exchange import Exchange
 from trunkline.model.usage import Usage
 
@@ -17,23 +16,17 @@ class Teller:
     """Writes the line and counts."""
 
     def __init__(self, log: Logger, registry: Registry, in_flight: Callable[[], int]) -> None:
-        exchanges = Counter("trunkline_exchanges", "Calls, by what became of them.", ["path", "outcome"], registry=registry)
-        attempts = Counter("trunkline_attempts", "Attempts at providers.", ["provider", "outcome"], registry=registry)
-        seconds = Histogram(
-            "trunkline_exchange_seconds", "From the call to the last byte of its reply.", ["path"], registry=registry, buckets=SECONDS
-        )
-        first_byte = Histogram(
-            "trunkline_first_byte_seconds", "From the call to the first byte of its reply.", ["path"], registry=registry, buckets=SECONDS
-        )
-        losses = Counter("trunkline_losses", "What translations could not carry.", ["class", "severity"], registry=registry)
-        tokens = Counter("trunkline_tokens", "Tokens, by bucket.", ["provider", "bucket"], registry=registry)
         self._log = log
-        self._exchanges = cache(exchanges.labels)  # finding a series takes ten times as long as counting
-        self._attempts = cache(attempts.labels)
-        self._seconds = cache(seconds.labels)
-        self._first_byte = cache(first_byte.labels)
-        self._tokens = cache(tokens.labels)
-        self._losses = cache(losses.labels)
+        self._exchanges = Tally("trunkline_exchanges", "Calls, by what became of them.", ["path", "outcome"], registry=registry)
+        self._attempts = Tally("trunkline_attempts", "Attempts at providers.", ["provider", "outcome"], registry=registry)
+        self._seconds = Spread(
+            "trunkline_exchange_seconds", "From the call to the last byte of its reply.", "path", registry=registry, bounds=SECONDS
+        )
+        self._first_byte = Spread(
+            "trunkline_first_byte_seconds", "From the call to the first byte of its reply.", "path", registry=registry, bounds=SECONDS
+        )
+        self._losses = Tally("trunkline_losses", "What translations could not carry.", ["class", "severity"], registry=registry)
+        self._tokens = Tally("trunkline_tokens", "Tokens, by bucket.", ["provider", "bucket"], registry=registry)
         Gauge("trunkline_exchanges_in_flight", "Calls in flight.", registry=registry).set_function(in_flight)
 
     def tell(self, exchange: Exchange, seconds: float) -> None:
@@ -46,19 +39,19 @@ class Teller:
         self._log.error("crashed", request_id=request_id, exc_info=error)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:
-        self._exchanges(exchange.path, exchange.outcome).inc()
-        self._seconds(exchange.path).observe(seconds)
+        self._exchanges.add(exchange.path, exchange.outcome)
+        self._seconds.note(exchange.path, seconds)
         if exchange.first_byte is not None:
-            self._first_byte(exchange.path).observe(exchange.first_byte)
+            self._first_byte.note(exchange.path, exchange.first_byte)
         for attempt in exchange.attempts:
-            self._attempts(_provider(attempt.target), attempt.outcome).inc()
+            self._attempts.add(_provider(attempt.target), attempt.outcome)
         for loss in exchange.losses:
-            self._losses(loss.change, loss.severity).inc()
+            self._losses.add(loss.change, loss.severity)
         if exchange.usage and exchange.attempts:
             provider = _provider(exchange.attempts[-1].target)
             for bucket in BUCKETS:
                 if count := getattr(exchange.usage, bucket):
-                    self._tokens(provider, bucket).inc(count)
+                    self._tokens.add(provider, bucket, count=count)
 
 
 def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
