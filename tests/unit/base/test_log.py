@@ -170,6 +170,11 @@ def test_a_secret_in_any_value_is_masked() -> None:
     assert len(lines(text)) == 1
 
 
+def test_a_value_that_is_no_json_is_written_as_text() -> None:
+    (line,) = lines(written(io.StringIO(), lambda log: log.info("odd", value=1j, other=2)))
+    assert (line["event"], line["value"], line["other"]) == ("odd", "1j", "2")
+
+
 # ------------------------------------------------------------------------------------------------------- libraries
 def test_what_libraries_log_comes_as_lines_of_ours_with_its_trace() -> None:
     def say(log: Logger) -> None:
@@ -193,29 +198,49 @@ def test_levels_of_a_librarys_own_fall_to_the_next_lower_one(level: int, name: s
 def test_a_slow_reader_holds_nobody_up_and_what_is_dropped_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "QUEUED", 3)
     stream = Slow()
-    writer = Writer(stream)
+    writer = Writer(stream, str)
     writer.write("0")
     assert stream.reached.wait(10)
     for number in range(1, 6):
         writer.write(str(number))
     stream.reads.set()
     writer.close()
-    first, second, told, *rest = stream.getvalue().splitlines()
-    assert (first, second, rest) == ("0", "1", ["2", "3"])
+    *lines, told = stream.getvalue().splitlines()
+    assert lines == ["0", "1", "2", "3"]
     assert json.loads(told) == {"event": "log lines dropped", "level": "warning", "count": 2}
 
 
 def test_closing_writes_what_is_queued() -> None:
     stream = io.StringIO()
-    writer = Writer(stream)
+    writer = Writer(stream, str)
     for number in range(100):
         writer.write(str(number))
     writer.close()
     assert stream.getvalue().split() == [str(number) for number in range(100)]
 
 
+def test_no_line_is_lost_whether_the_writer_sleeps_or_gathers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "TOGETHER", 0.002)
+    written = threading.Semaphore(0)
+
+    class Counted(io.StringIO):
+        def flush(self) -> None:
+            written.release()
+
+    stream = Counted()
+    writer = Writer(stream, str)
+    for wave in range(3):
+        for number in range(4):
+            writer.write(f"{wave}{number}")
+        while stream.getvalue().split()[-1:] != [f"{wave}3"]:
+            assert written.acquire(timeout=10)
+        assert not written.acquire(timeout=0.01)  # it sleeps again
+    writer.close()
+    assert len(stream.getvalue().split()) == 12
+
+
 def test_a_reader_that_is_gone_ends_the_writing_and_harms_nobody() -> None:
-    writer = Writer(Gone())
+    writer = Writer(Gone(), str)
     writer.write("a")
     writer.close()
     writer.write("b")
