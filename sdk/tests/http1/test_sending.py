@@ -198,6 +198,7 @@ async def test_a_body_iterator_that_waits_is_interrupted_by_a_failure_too(peer: 
 async def test_an_error_of_the_body_iterator_reaches_the_caller_and_closes_the_connection(peer: Peer, client: Client) -> None:
     async def breaks() -> AsyncIterator[bytes]:
         yield b"first"
+        await asyncio.sleep(0)  # it is written at the end of the loop's turn
         raise LookupError("mine")
 
     async def script(wire: Wire) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from trunkline_sdk.http1 import HttpError, Limits, Timeouts
 from trunkline_sdk.http1.connection import Connection
+from trunkline_sdk.outbox import Outbox
 
 TOKEN = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~", min_size=1, max_size=12).map(str.encode)
 FRAMING = {b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"content-encoding", b"proxy-connection"}
@@ -101,7 +102,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 def read(loop: asyncio.AbstractEventLoop, reads: list[bytes], *, method: str = "GET") -> tuple[int, list[tuple[bytes, bytes]], bytes, bool]:
     """Head, body, and whether the connection went back; raises what an exchange raises."""
     owner, wire = Owner(), Wire()
-    connection = Connection(owner, "peer.test", Limits(), loop)
+    connection = Connection(owner, "peer.test", Limits(), Outbox(loop), loop)
     connection.connection_made(wire)
     connection.begin(method, Timeouts())
     answering = connection.answer(request_whole=True)

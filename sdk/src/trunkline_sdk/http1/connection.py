@@ -10,6 +10,7 @@ from trunkline_sdk.http1.errors import BodyCut, ConnectionLost, FirstByteTimeout
 from trunkline_sdk.http1.framing import Framing
 from trunkline_sdk.http1.limits import DEFAULT_TIMEOUTS, Limits, Timeouts
 from trunkline_sdk.http1.response_head import Head, Malformed, check_start, read
+from trunkline_sdk.outbox import Gathered, Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,7 @@ class Connection(asyncio.Protocol):
         "_limits",
         "_loop",
         "_method",
+        "_outbox",
         "_owner",
         "_partial",
         "_reading_paused",
@@ -67,8 +69,9 @@ class Connection(asyncio.Protocol):
         "used",
     )
 
-    def __init__(self, owner: Owner, host: str, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, owner: Owner, host: str, limits: Limits, outbox: Outbox, loop: asyncio.AbstractEventLoop) -> None:
         self._owner = owner
+        self._outbox = outbox
         self.host = host
         self._limits = limits
         self._loop = loop
@@ -218,7 +221,7 @@ class Connection(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------------ what the loop calls
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """TCP is up, and TLS where it is wanted."""
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = Gathered(cast(asyncio.Transport, transport), self._outbox)
         self._tls = transport.get_extra_info("ssl_object")
         self._owner.opened(self)
 

@@ -18,6 +18,7 @@ from trunkline_sdk.http1.errors import (
     PoolTimeout,
 )
 from trunkline_sdk.http1.limits import Limits, Timeouts
+from trunkline_sdk.outbox import Outbox
 
 
 class Pool:
@@ -37,6 +38,7 @@ class Pool:
         "_none_open",
         "_open",
         "_origin",
+        "_outbox",
         "_slots",
         "_waiters",
     )
@@ -47,6 +49,7 @@ class Pool:
         self._limits = limits
         self._emptied = emptied
         self._loop = asyncio.get_running_loop()
+        self._outbox = Outbox(self._loop)
         self._slots = 0
         self._live: set[Connection] = set()
         self._open: set[Connection] = set()
@@ -185,7 +188,7 @@ class Pool:
         made: list[Connection] = []
 
         def make() -> Connection:
-            connection = Connection(self, self._origin.host, self._limits, self._loop)
+            connection = Connection(self, self._origin.host, self._limits, self._outbox, self._loop)
             made.append(connection)
             return connection
 

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from trunkline_sdk.listen.limits import ListenLimits
+from trunkline_sdk.outbox import Gathered, Outbox
 
 ON_DISCONNECT = "trunkline.on_disconnect"
 _PIPELINED = 16  # requests of one connection that may wait for their turn while more are read
@@ -29,6 +30,7 @@ class Shared(ServerState):
     def __init__(self) -> None:
         super().__init__()
         self.draining = False
+        self.outbox: Outbox  # set when the listener starts
         self.empty = asyncio.Event()  # no connection is open
         self.empty.set()
 
@@ -59,7 +61,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn
         """Time the first head."""
-        super().connection_made(transport)
+        super().connection_made(Gathered(transport, self._shared.outbox))
         self._shared.empty.clear()
         if self._shared.draining:
             transport.close()

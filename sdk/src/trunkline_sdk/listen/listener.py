@@ -18,6 +18,7 @@ from uvicorn import Config
 
 from trunkline_sdk.listen.connection import Connection, Shared
 from trunkline_sdk.listen.limits import ListenLimits
+from trunkline_sdk.outbox import Outbox
 
 _LAST_MOMENT = 1.0  # seconds that an app has to end after its connections were closed, and again after it was cancelled
 
@@ -77,6 +78,7 @@ class Listener:
         """
         config = self._configuration()
         loop = asyncio.get_running_loop()
+        self._shared.outbox = Outbox(loop)
         options: dict[str, Any] = {"backlog": 2048}
         if self._tls is not None:
             options |= {"ssl": _context(self._tls), "ssl_handshake_timeout": self._limits.head_seconds, "ssl_shutdown_timeout": 1.0}
