@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sdk.tests.listen.conftest import House, until
-from trunkline_sdk.listen import Listener
+from trunkline_sdk.listen import BODY_WHOLE, Listener
 
 MIB = 1024 * 1024
 
@@ -70,6 +70,29 @@ async def test_a_body_arrives_whole_with_a_length_or_in_chunks(house: House, siz
         client.send(b"%x;ext=1\r\n%b\r\n" % (len(body[start : start + 65_536]), body[start : start + 65_536]))
     client.send(b"0\r\n\r\n")
     assert (await client.answer()).body == body
+
+
+async def test_an_app_is_told_whether_a_body_has_arrived(house: House) -> None:
+    told: list[bool] = []
+
+    async def looks(scope: Any, receive: Any, send: Any) -> None:
+        told.append(scope["extensions"][BODY_WHOLE]())
+        while (await receive())["more_body"]:
+            pass
+        told.append(scope["extensions"][BODY_WHOLE]())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+    client = await house.visit(await house.serve(looks))
+    client.post(b"hello")
+    await client.answer()
+    assert told == [True, True]
+    told.clear()
+    client.send(b"POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 2\r\n\r\no")
+    await until(lambda: told)
+    client.send(b"k")
+    await client.answer()
+    assert told == [False, True]
 
 
 async def test_pipelined_requests_are_answered_in_order(house: House) -> None:

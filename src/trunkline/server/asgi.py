@@ -93,7 +93,7 @@ class Application:
     ) -> None:
         headers: Headers = scope["headers"]
         exchange = self._exchange(endpoint.path, address, scope)
-        body = partial(read_body, receive, headers, site.max_body)
+        body = partial(read_body, receive, headers, site.max_body, whole=scope["extensions"]["trunkline.body_whole"])
         await site.pipeline.carry(exchange, Call(endpoint, headers, address, body), Channel(send, cors))
 
     async def _follow(self, site: Site, endpoint: FollowUp, path: str, address: str, cors: Headers, scope: Incoming, send: Send) -> None:

@@ -16,7 +16,13 @@ SILENCE = 60.0  # seconds between two pieces of a body
 MOST_ENCODINGS = 3  # one upon the other
 
 
-async def read_body(receive: Receive, headers: Headers, limit: int, decoders: Mapping[bytes, DecoderFactory] = DECODERS) -> bytes:
+async def read_body(
+    receive: Receive,
+    headers: Headers,
+    limit: int,
+    decoders: Mapping[bytes, DecoderFactory] = DECODERS,
+    whole: Callable[[], bool] = lambda: False,
+) -> bytes:
     """The whole body, decoded.
 
     Args:
@@ -24,6 +30,7 @@ async def read_body(receive: Receive, headers: Headers, limit: int, decoders: Ma
         headers: names in lower case.
         limit: the most bytes, after decoding.
         decoders: by `Content-Encoding`.
+        whole: whether all of it has arrived, as far as the server tells: then it needs no time.
 
     Raises:
         TooLarge: with the limit.
@@ -38,7 +45,9 @@ async def read_body(receive: Receive, headers: Headers, limit: int, decoders: Ma
     size = 0
     more = True
     while more:
-        message = await _next(receive)
+        message = await receive() if whole() else await _next(receive)
+        if message["type"] == "http.disconnect":
+            raise CallerLeft
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > limit:
@@ -91,9 +100,6 @@ def _too_large(limit: int) -> TooLarge:
 async def _next(receive: Receive) -> MutableMapping[str, Any]:
     try:
         async with asyncio.timeout(SILENCE):
-            message = await receive()
+            return await receive()
     except TimeoutError:
         raise SlowRequest(f"nothing of the body arrived for {SILENCE:.0f} seconds") from None
-    if message["type"] == "http.disconnect":
-        raise CallerLeft
-    return message

@@ -104,7 +104,7 @@ class Place:
             "query_string": query,
             "client": peer,
             "headers": [(name.replace("_", "-").encode(), value) for name, value in headers.items()],
-            "extensions": {"trunkline.on_disconnect": register},
+            "extensions": {"trunkline.on_disconnect": register, "trunkline.body_whole": lambda: False},
         }
         await self.app(scope, receive, send)
         start, *rest = messages

@@ -21,6 +21,7 @@ from trunkline_sdk.listen.limits import ListenLimits
 from trunkline_sdk.outbox import Gathered, Outbox
 
 ON_DISCONNECT = "trunkline.on_disconnect"
+BODY_WHOLE = "trunkline.body_whole"
 _PIPELINED = 16  # requests of one connection that may wait for their turn while more are read
 
 
@@ -117,7 +118,9 @@ class Connection(HttpToolsProtocol):
         extensions: dict[str, Any] = {ON_DISCONNECT: self._register}
         self.scope["extensions"] = extensions
         super().on_headers_complete()
-        self._open.append(self.cycle)
+        cycle = self.cycle
+        extensions[BODY_WHOLE] = lambda: not cycle.more_body
+        self._open.append(cycle)
         self.headers = []  # trailers end here: the app has judged the headers that it has
 
     def on_body(self, body: bytes) -> None:
