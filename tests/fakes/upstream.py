@@ -68,7 +68,10 @@ class Wire:
 
     async def send(self, data: bytes) -> None:
         """Raw bytes, at once."""
-        self.writer.write(data)
+        try:
+            self.writer.write(data)
+        except RuntimeError as error:  # so says uvloop of a socket that is closed
+            raise ConnectionResetError("the client has left") from error
         await self.writer.drain()
 
     async def head(self, status: int, headers: Headers = ()) -> None:
