@@ -3,9 +3,11 @@
 import argparse
 import json
 import os
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 from bench import machine
 from bench.gateways import Gateway, direct, litellm, nginx, portkey, tensorzero, trunkline
@@ -30,6 +32,7 @@ def main() -> None:
     parser.add_argument("--tries", type=int, help="of a run that others disturb (3; 1 with --fast)")
     given = parser.parse_args()
     machine.check()
+    signal.signal(signal.SIGTERM, _ended)
     work = Path(os.environ.get("BENCH_WORK") or BUILD).absolute()
     peers = Path(os.environ.get("BENCH_PEERS") or BUILD / "peers").absolute()
     work.mkdir(parents=True, exist_ok=True)
@@ -54,6 +57,11 @@ def main() -> None:
             idle="idle" in loads,
         )
     say(f"\n{tables([json.loads(line) for line in results.read_text(encoding='utf-8').splitlines()])}\n\n{results}")
+
+
+def _ended(number: int, _: FrameType | None) -> None:
+    """Leave by the way that ends what was started."""
+    raise SystemExit(128 + number)
 
 
 def _installed(names: Sequence[str], peers: Path) -> list[Gateway]:
