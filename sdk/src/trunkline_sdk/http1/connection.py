@@ -154,6 +154,12 @@ class Connection(asyncio.Protocol):
             self._pause_reading(on=False)
         return chunk
 
+    def take_whole(self, most: float) -> bytes | None:
+        """The body, where all of it is here in one piece that is not larger than that."""
+        if len(self._chunks) == 1 and self._finished and self._buffered <= most:
+            return self.take()
+        return None
+
     @property
     def complete(self) -> bool:
         """The body was taken to its end."""

@@ -22,7 +22,11 @@ async def exchange(connection: Connection, method: str, head: bytes, body: bytes
     """
     connection.begin(method, timeouts)
     try:
-        whole = await _send(connection, head, body)
+        if isinstance(body, bytes) and len(body) <= _JOINED:
+            connection.write(head + body)  # nothing to wait for: what an idle connection had to write is written
+            whole = True
+        else:
+            whole = await _send(connection, head, body)
         return await connection.answer(request_whole=whole)
     except BaseException:
         connection.abort()
@@ -33,9 +37,7 @@ async def _send(connection: Connection, head: bytes, body: bytes | AsyncIterable
     """Whether the whole request was written; an answer that comes before ends the sending."""
     if not isinstance(body, bytes):
         return await _send_stream(connection, head, body)
-    if len(body) <= _JOINED:
-        connection.write(head + body)
-    elif len(body) <= _AT_ONCE:
+    if len(body) <= _AT_ONCE:
         connection.write(head, body)
     else:
         connection.write(head)

@@ -58,6 +58,8 @@ class Body:
 
     async def read(self) -> bytes:
         """All that is left of the body."""
+        if (whole := self._whole()) is not None:
+            return whole
         parts = [chunk async for chunk in self]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -69,6 +71,14 @@ class Body:
     def __del__(self) -> None:
         if self._connection is not None:
             self._connection.abandon()
+
+    def _whole(self) -> bytes | None:
+        """The body, where it is here in one piece, as small ones are: nothing is waited for, and nobody else's turn comes."""
+        connection = self._connection
+        whole = None if connection is None else connection.take_whole(self._room)
+        if connection is not None and whole is not None:
+            self._finish(connection)
+        return whole
 
     def _finish(self, connection: Connection) -> None:
         self._connection = None
@@ -110,6 +120,9 @@ class UnfoldedBody(Body):
                 if self._unfolded > self._most_unfolded:
                     raise self._stop(BodyTooLarge(f"a body that unfolds into more than {self._most_unfolded} bytes", host=self._host))
                 return piece
+
+    def _whole(self) -> bytes | None:
+        return None
 
     async def _encoded_piece(self) -> bytes:
         try:
