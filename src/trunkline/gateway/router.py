@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from trunkline.base.codec import Annotated, Meta, Record, Value, nearest
 from trunkline.dialects import Dialect
@@ -58,6 +59,12 @@ class Router:
         self._draw = draw
         self._known = [listed.id for listed in self.listed()]
 
+        @cache  # as many as there are providers, formats and operations
+        def wire(provider: str, dialect: Dialect, operation: Operation) -> Wire | None:
+            return providers[provider].wire(dialect, operation)
+
+        self._wire = wire
+
     def stops(self, name: str, dialect: Dialect, operation: Operation) -> list[Stop]:
         """Where a call for a name may go, in the order of trying.
 
@@ -71,7 +78,7 @@ class Router:
         stops = [
             Stop(target, provider, wire, rules)
             for target in targets
-            if (provider := self._providers[target.provider]) and (wire := provider.wire(dialect, operation))
+            if (provider := self._providers[target.provider]) and (wire := self._wire(target.provider, dialect, operation))
         ]
         if not stops:
             spoken = sorted({wire.dialect.name for target in targets for wire in self._providers[target.provider].speaks})
