@@ -1,9 +1,9 @@
 """One request in flight, from its first byte to its line in the log."""
 
 import asyncio
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import TracebackType
 from urllib.parse import quote
 
 from trunkline.base.codec import Value
@@ -98,19 +98,31 @@ class Exchanges:
     def __len__(self) -> int:
         return len(self._open)
 
-    @contextmanager
-    def held(self, exchange: Exchange) -> Generator[None]:
-        """Count an exchange as in flight."""
-        self._open[exchange.id] = exchange
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            del self._open[exchange.id]
-            if not self._open:
-                self._idle.set()
+    def held(self, exchange: Exchange) -> "Held":
+        """Count an exchange as in flight, while the block runs."""
+        return Held(self._open, self._idle, exchange)
 
     def interrupt(self, cause: TrunklineError) -> None:
         """Stop all of them: each tells its caller why in the caller's own dialect."""
         for exchange in list(self._open.values()):
             exchange.interrupt(cause)
+
+
+class Held:
+    """The time that an exchange is in flight."""
+
+    __slots__ = ("_exchange", "_idle", "_open")
+
+    def __init__(self, among: dict[str, Exchange], idle: asyncio.Event, exchange: Exchange) -> None:
+        self._open = among
+        self._idle = idle
+        self._exchange = exchange
+
+    def __enter__(self) -> None:
+        self._open[self._exchange.id] = self._exchange
+        self._idle.clear()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        del self._open[self._exchange.id]
+        if not self._open:
+            self._idle.set()
