@@ -168,7 +168,7 @@ class Stream:
 
     async def _next(self) -> bytes:
         try:
-            return self._take(await (self._in_grace() if self._is_complete() else self._answer.__anext__()))
+            return self._take(await (self._in_grace() if self._finished and self._is_complete() else self._answer.__anext__()))
         except StopAsyncIteration:
             return self._out(self._reader.end())
         except UpstreamError:
@@ -177,8 +177,8 @@ class Stream:
             return self._out(closing)
 
     def _is_complete(self) -> bool:
-        """Whether there is nothing more to say but the mark of the end."""
-        return self._finished and self.usage is not None and self._closing() is not None
+        """Whether a reply that is finished lacks nothing but the mark of the end."""
+        return self.usage is not None and self._closing() is not None
 
     async def _in_grace(self) -> bytes:
         """What still comes after a reply that is complete: nobody waits long for a mark that a provider forgets."""

@@ -42,8 +42,9 @@ class Body:
         chunk = connection.take()
         if chunk is None:
             try:
-                while not connection.complete and (chunk := connection.take()) is None:
+                while chunk is None and not connection.complete:
                     await connection.more()
+                    chunk = connection.take()
             except BaseException as error:
                 self._stop(error if isinstance(error, HttpError) else self._closed_early())
                 raise

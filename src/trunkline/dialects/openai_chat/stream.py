@@ -113,6 +113,10 @@ class ChunkReader(EventReader):
             self._finished.discard(choice.index)
 
     def _delta(self, choice: int, delta: Message, events: list[Event]) -> None:
+        if (plain := delta.plain) is not None:
+            if plain:
+                events.append(TextDelta(plain))
+            return
         if thought := delta.thought:
             self._plain = True
             events.append(ReasoningDelta(thought))

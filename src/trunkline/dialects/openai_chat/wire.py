@@ -79,6 +79,13 @@ class Message(Wire, frozen=True):
     audio: Raw = NULL
 
     @property
+    def plain(self) -> str | None:
+        """The text, where there is nothing else, as in nearly every delta."""
+        more = self.reasoning_content or self.reasoning or self.reasoning_details or self.refusal or self.tool_calls or self.function_call
+        told = self.annotations is not NULL or self.audio is not NULL
+        return None if more or told or not isinstance(self.content, str) else self.content
+
+    @property
     def text(self) -> str:
         """The text of the content."""
         if isinstance(self.content, list):
