@@ -1,0 +1,3 @@
+module github.com/xibodev/llm-provider-auth
+
+go 1.24
