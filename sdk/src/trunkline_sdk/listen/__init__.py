@@ -16,11 +16,14 @@ no task to wait for it registers a callback::
 It is called from the event loop when the connection is lost, at once if it is lost already, never after the answer is complete; what is sent
 after that goes nowhere. Other servers do not offer it: an app looks for the key and falls back to ``receive()``.
 
+``scope["extensions"][BREAK_OFF]()`` ends an answer that has begun and cannot be completed: what was sent arrives, then the connection closes
+without the end of the body, so that no client takes it for whole.
+
 ``scope["extensions"][BODY_WHOLE]()`` tells whether the whole body has arrived: then an app need not set a time for it.
 """
 
-from trunkline_sdk.listen.connection import BODY_WHOLE, ON_DISCONNECT
+from trunkline_sdk.listen.connection import BODY_WHOLE, BREAK_OFF, ON_DISCONNECT
 from trunkline_sdk.listen.limits import ListenLimits
 from trunkline_sdk.listen.listener import Listener, ListenError, Tls
 
-__all__ = ["BODY_WHOLE", "ON_DISCONNECT", "ListenError", "ListenLimits", "Listener", "Tls"]
+__all__ = ["BODY_WHOLE", "BREAK_OFF", "ON_DISCONNECT", "ListenError", "ListenLimits", "Listener", "Tls"]

@@ -22,6 +22,7 @@ from trunkline_sdk.outbox import Gathered, Outbox
 
 ON_DISCONNECT = "trunkline.on_disconnect"
 BODY_WHOLE = "trunkline.body_whole"
+BREAK_OFF = "trunkline.break_off"
 _PIPELINED = 16  # requests of one connection that may wait for their turn while more are read
 
 
@@ -115,7 +116,7 @@ class Connection(HttpToolsProtocol):
             self._timer = None
         self._in_body = True
         self._unbroken = 0
-        extensions: dict[str, Any] = {ON_DISCONNECT: self._register}
+        extensions: dict[str, Any] = {ON_DISCONNECT: self._register, BREAK_OFF: self._break_off}
         self.scope["extensions"] = extensions
         super().on_headers_complete()
         cycle = self.cycle
@@ -164,6 +165,13 @@ class Connection(HttpToolsProtocol):
             callback()
         else:
             self._callback = callback
+
+    def _break_off(self) -> None:
+        self._deaf = True
+        self._stop_timers()
+        self._callback = None  # the app knows
+        self._lose()
+        self.transport.close()
 
     def _judge_head(self) -> None:
         version = self.parser.get_http_version()
