@@ -1,36 +1,37 @@
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from tests.fakes.clock import FakeClock
+from tests.services import fresh_database
+from tests.store.databases import Databases, Postgres, Sqlite
+from trunkline.access.accounts import Accounts
 from trunkline.access.keys import Keys
-from trunkline.store.engine import open_engine, sqlite_url
-from trunkline.store.schema import migrate
+from trunkline.access.users import Users
+from trunkline.store.engine import open_engine
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database file with the newest schema, to be copied."""
-    folder = tmp_path_factory.mktemp("migrated")
-    engine = open_engine(sqlite_url(folder))
-    migrate(engine)
-    engine.dispose()
-    return folder / "trunkline.sqlite"
-
-
-@pytest.fixture
-def data(tmp_path: Path, migrated: Path) -> Path:
-    """A data folder with an empty database."""
-    shutil.copy(migrated, tmp_path)
-    return tmp_path
+@pytest.fixture(scope="session", params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs("postgres"))])
+def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    """Whatever uses this is tested on both kinds of database."""
+    if request.param == "sqlite":
+        yield Sqlite(tmp_path_factory.mktemp("databases"))
+    else:
+        with fresh_database() as template:
+            yield Postgres(template)
 
 
 @pytest.fixture
-def engine(data: Path) -> Iterator[Engine]:
-    engine = open_engine(sqlite_url(data), busy_seconds=0.2)
+def url(databases: Databases) -> Iterator[str]:
+    """A database with the newest schema and nothing in it."""
+    with databases.fresh() as url:
+        yield url
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    engine = open_engine(url, busy_seconds=0.2)
     yield engine
     engine.dispose()
 
@@ -43,3 +44,13 @@ def clock() -> FakeClock:
 @pytest.fixture
 def keys(engine: Engine, clock: FakeClock) -> Keys:
     return Keys(engine, clock)
+
+
+@pytest.fixture
+def users(engine: Engine, clock: FakeClock) -> Users:
+    return Users(engine, clock)
+
+
+@pytest.fixture
+def accounts(engine: Engine, clock: FakeClock) -> Accounts:
+    return Accounts(engine, clock)

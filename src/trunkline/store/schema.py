@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Engine
 
 from trunkline.errors import MigrationNeeded
-from trunkline.store.engine import reading, writing
+from trunkline.store.engine import reading, unhurried, writing
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -37,7 +37,7 @@ class SchemaState:
 def schema_state(engine: Engine) -> SchemaState:
     """What the database has reached. Raises: `StoreUnavailable`."""
     with reading(engine) as connection:
-        return _state(connection)
+        return state_of(connection)
 
 
 def migrate(engine: Engine) -> SchemaState:
@@ -51,31 +51,38 @@ def migrate(engine: Engine) -> SchemaState:
     if state.ready:
         return state
     with writing(engine) as connection:
-        state = _state(connection)  # again: another process may have been here, of a newer version too
+        state = state_of(connection)  # again: another process may have been here, of a newer version too
         if not state.known:
             raise MigrationNeeded(
                 f"the database's schema is `{state.current}`, and this version knows it only up to `{state.head}`",
                 hint="A newer Trunkline has worked on it. Install that version again, or put back the backup from before.",
             )
-        _upgrade(connection)
-        return _state(connection)
+        upgrade(connection)
+        return state_of(connection)
 
 
-def _state(connection: Connection) -> SchemaState:
+def revisions() -> list[str]:
+    """The migrations that this version knows, the newest first."""
+    return [revision.revision for revision in _script().walk_revisions()]
+
+
+def state_of(connection: Connection) -> SchemaState:
+    """What the database has reached, in the transaction of a connection."""
     from alembic.migration import MigrationContext
 
-    script = _script()
-    known = [revision.revision for revision in script.walk_revisions()]  # the head first
+    known = revisions()
     current = MigrationContext.configure(connection).get_current_revision()
     return SchemaState(current=current, head=known[0], known=current is None or current in known)
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, revision: str = "head") -> None:
+    """Run the migrations up to a revision in the connection's transaction, for as long as they take."""
     from alembic import command
 
     config = _config()
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with unhurried(connection):
+        command.upgrade(config, revision)
 
 
 def _config() -> "Config":
