@@ -32,6 +32,7 @@ def test_admin_includes_everything_and_the_others_only_themselves() -> None:
     assert granted({"admin"}) == set(SCOPES)
     assert granted({"inference"}) == {"inference"}
     assert granted({"metrics"}) == {"metrics"}
+    assert granted({"account"}) == {"account"}
     assert granted([]) == frozenset()
 
 
@@ -41,4 +42,4 @@ def test_an_unknown_scope_is_refused_with_the_nearest() -> None:
     assert caught.value.sentence == "there is no scope `inferense`. Did you mean `inference`?"
     with pytest.raises(BadRequest) as caught:
         parse_scopes(["qqq"])
-    assert "inference, metrics, admin" in caught.value.hint
+    assert "inference, metrics, account, admin" in caught.value.hint

@@ -21,6 +21,10 @@ METADATA = MetaData(
 """What the members declare their tables in; names of constraints are made by rule, so that migrations can name them too."""
 
 
+GIVEN = "given"
+"""In a table's `info`: the ids of the rows that migrations make."""
+
+
 def metadata() -> MetaData:
     """All tables, whoever has been imported so far."""
     load(sys.modules[__name__], "TABLE", Table, third_party=False)
