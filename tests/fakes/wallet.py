@@ -1,0 +1,24 @@
+"""Stored credentials as a test puts them there."""
+
+from collections.abc import Mapping
+
+from trunkline.base.secret import Secret
+from trunkline.model.credential import INSTALLATION, Credential, Owner
+
+
+def credential(name: str, *, weight: int = 1, secret: str = "") -> Credential:
+    """One whose secret is `canary-NAME`, unless it is given."""
+    return Credential(id=f"cred_{name}", weight=weight, secret=Secret(secret or f"canary-{name}"))
+
+
+class Wallet:
+    """Nothing, until `put`."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, dict[Owner, tuple[Credential, ...]]] = {}
+
+    def of(self, provider: str) -> Mapping[Owner, tuple[Credential, ...]]:
+        return self.held.get(provider, {})
+
+    def put(self, provider: str, *credentials: Credential, owner: Owner = INSTALLATION) -> None:
+        self.held.setdefault(provider, {})[owner] = credentials
