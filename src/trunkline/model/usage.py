@@ -14,6 +14,7 @@ class Usage:
         output: written, without reasoning.
         reasoning: written as reasoning, where the provider tells it apart.
         approximated: counted by us, not by the provider.
+        more: further buckets by name (`model.price.UNITS`), each named once; of tokens, these are disjoint from the others too.
     """
 
     input: int = 0
@@ -22,3 +23,17 @@ class Usage:
     output: int = 0
     reasoning: int = 0
     approximated: bool = False
+    more: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """What was used, by bucket; empty buckets are left out."""
+        named = (
+            ("input", self.input),
+            ("cache_read", self.cache_read),
+            ("cache_write", self.cache_write),
+            ("output", self.output),
+            ("reasoning", self.reasoning),
+            *self.more,
+        )
+        return {bucket: amount for bucket, amount in named if amount}
