@@ -1,11 +1,12 @@
 """JSON and records: the only import of msgspec in the server.
 
-Two ways in. `decode` reads what programs send: fast, typed, unknown keys passed over. `parse` reads what people write: every
-unknown key is an error that names the key, its place and the nearest known one.
+Three ways in. `decode` reads what programs send: fast, typed, unknown keys passed over. `parse` reads what people write into files,
+and `take` what callers of the admin API send: every unknown key is an error that names the key, its place and the nearest known one.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -14,7 +15,8 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType, field
 from msgspec.json import Decoder, Encoder
 
-from trunkline.errors import BadRequest, ConfigInvalid
+from trunkline.base.secret import Secret
+from trunkline.errors import BadRequest, ConfigInvalid, TrunklineError
 
 __all__ = [
     "NULL",
@@ -39,6 +41,8 @@ __all__ = [
     "pretty",
     "replace",
     "schema",
+    "schemas",
+    "take",
     "text",
 ]
 
@@ -118,13 +122,22 @@ def parse(value: object, kind: type[T], *, at: str = "") -> T:
     Raises:
         ConfigInvalid: names the key, the value's place, and the nearest known key.
     """
-    _known_keys(value, kind, at)
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at `$")
-        where = f"{at}{place.rstrip('`')}".lstrip(".") or "the top"
-        raise ConfigInvalid(f"`{where}`: {reason}") from None
+    return _SETTINGS.read(value, kind, at)
+
+
+def take(value: object, kind: type[T], *, noun: str = "field", lax: bool = False) -> T:
+    """Read a tree of plain values that a caller sent as a record.
+
+    Args:
+        value: dicts, lists, strings, numbers.
+        kind: the record's type.
+        noun: what its keys are called in messages.
+        lax: whether numbers and truths are written as text, as in a URL.
+
+    Raises:
+        BadRequest: names the key and its value (but never that of a `Secret`), and the nearest known key.
+    """
+    return _Manners(BadRequest, noun, lax=lax, shows=True).read(value, kind, "")
 
 
 def is_null(raw: Raw) -> bool:
@@ -139,37 +152,118 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 def schema(kind: Any) -> dict[str, Any]:
     """JSON Schema 2020-12 of a record type, descriptions included."""
-    return msgspec.json.schema(kind)
+    return msgspec.json.schema(kind, schema_hook=_schema_of)
 
 
-def _known_keys(value: object, kind: Any, at: str) -> None:
-    """Walk the plain value beside the type, and refuse keys that no record on the way has."""
-    kind = _plain(kind, value)
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        if isinstance(value, Mapping):
-            _known_fields(cast(Mapping[str, object], value), kind, at)
-        return
-    arguments = get_args(kind)
-    if isinstance(value, Mapping) and get_origin(kind) in {dict, Mapping}:
-        for key, item in cast(Mapping[str, object], value).items():
-            parse(item, arguments[1], at=f"{at}.{key}" if at else key)  # one by one: msgspec would not say which
-    elif isinstance(value, list) and arguments:
-        for number, item in enumerate(cast(list[object], value)):
-            _known_keys(item, arguments[0], f"{at}[{number}]")
+def schemas(kinds: Sequence[Any], ref: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """JSON Schemas of several types, and of all records that they mention by name.
+
+    Args:
+        kinds: the types.
+        ref: how one refers to a record, with `{name}` in it.
+    """
+    each, named = msgspec.json.schema_components(kinds, schema_hook=_schema_of, ref_template=ref)
+    return list(each), named
 
 
-def _known_fields(value: Mapping[str, object], kind: type[msgspec.Struct], at: str) -> None:
-    names = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
-    hints = get_type_hints(kind, include_extras=True)
-    for key, item in value.items():
-        where = f"{at}.{key}" if at else key
-        if key not in names:
-            close = nearest(key, list(names))
-            raise ConfigInvalid(
-                f"`{where}` is not a setting",
-                hint=f"Did you mean `{close}`?" if close else f"Known here: {', '.join(sorted(names))}.",
-            )
-        _known_keys(item, hints[names[key]], where)
+@dataclass(frozen=True, slots=True)
+class _Manners:
+    """How a tree of plain values is read, and how one is told what is wrong with it.
+
+    Attributes:
+        error: what is raised.
+        noun: what a key is called.
+        lax: whether numbers and truths may be text.
+        shows: whether the wrong value is shown.
+    """
+
+    error: type[TrunklineError]
+    noun: str
+    lax: bool = False
+    shows: bool = False
+
+    def read(self, value: object, kind: type[T], at: str) -> T:
+        self.known_keys(value, kind, at)
+        try:
+            return msgspec.convert(value, kind, strict=not self.lax, dec_hook=_decoded)
+        except msgspec.ValidationError as error:
+            reason, _, place = str(error).partition(" - at `$")
+            place = place.rstrip("`")
+            where = f"{at}{place}".lstrip(".") or "the top"
+            shown = _shown(value, place, kind, lax=self.lax) if self.shows and where != "the top" else ""
+            raise self.error(f"`{where}`{shown}: {reason}") from None
+
+    def known_keys(self, value: object, kind: Any, at: str) -> None:
+        """Walk the plain value beside the type, and refuse keys that no record on the way has."""
+        kind = _plain(kind, value)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            if isinstance(value, Mapping):
+                self._known_fields(cast(Mapping[str, object], value), kind, at)
+            return
+        arguments = get_args(kind)
+        if isinstance(value, Mapping) and get_origin(kind) in {dict, Mapping}:
+            for key, item in cast(Mapping[str, object], value).items():
+                self.read(item, arguments[1], f"{at}.{key}" if at else key)  # one by one: msgspec would not say which
+        elif isinstance(value, list) and arguments:
+            for number, item in enumerate(cast(list[object], value)):
+                self.known_keys(item, arguments[0], f"{at}[{number}]")
+
+    def _known_fields(self, value: Mapping[str, object], kind: type[msgspec.Struct], at: str) -> None:
+        names = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+        hints = get_type_hints(kind, include_extras=True)
+        for key, item in value.items():
+            where = f"{at}.{key}" if at else key
+            if key not in names:
+                close = nearest(key, list(names))
+                raise self.error(
+                    f"`{where}` is not a {self.noun}",
+                    hint=f"Did you mean `{close}`?" if close else f"Known here: {', '.join(sorted(names)) or 'none'}.",
+                )
+            self.known_keys(item, hints[names[key]], where)
+
+
+_SETTINGS = _Manners(ConfigInvalid, "setting")
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+_WRITE_ONLY = '"writeOnly":true'
+LONGEST_SHOWN = 60  # characters of a wrong value
+LONGEST_SECRET = 65_536  # characters
+
+
+def _shown(value: object, place: str, kind: Any, *, lax: bool) -> str:
+    """A wrong value in words, where it is short and no secret."""
+    steps: list[tuple[str, str]] = _STEP.findall(place)
+    if any(name in _hidden(kind) for name, _ in steps) or (not steps and _WRITE_ONLY in text(schema(kind))):
+        return ""
+    for name, number in steps:
+        if isinstance(value, dict) and name:
+            value = cast(dict[str, object], value).get(name)
+        elif isinstance(value, list) and number:
+            value = cast(list[object], value)[int(number)]
+    if isinstance(value, dict | list):
+        return ""
+    found = value if lax and isinstance(value, str) else text(value)
+    return f" is `{found[:LONGEST_SHOWN]}{'…' if len(found) > LONGEST_SHOWN else ''}`"
+
+
+def _hidden(kind: Any) -> frozenset[str]:
+    """The names of a type's fields that hold secrets, however deep."""
+    records: list[dict[str, Any]] = list(schema(kind).get("$defs", {}).values())
+    fields = [each for record in records for each in record.get("properties", {}).items()]
+    return frozenset(name for name, field in fields if _WRITE_ONLY in text(field))
+
+
+def _decoded(kind: type, value: object) -> object:
+    """Values of our own types. Raises: `ValueError`, which names no value."""
+    if kind is Secret and isinstance(value, str) and 0 < len(value) <= LONGEST_SECRET:
+        return Secret(value)
+    raise ValueError(f"expected a text of 1 to {LONGEST_SECRET} characters")
+
+
+def _schema_of(kind: type) -> dict[str, Any]:
+    if kind is Secret:
+        return {"type": "string", "minLength": 1, "maxLength": LONGEST_SECRET, "writeOnly": True, "format": "password"}
+    raise NotImplementedError
 
 
 def _plain(kind: Any, value: object) -> Any:
@@ -177,7 +271,7 @@ def _plain(kind: Any, value: object) -> Any:
     if get_origin(kind) is Annotated:
         return _plain(get_args(kind)[0], value)
     if get_origin(kind) in {Union, UnionType}:
-        rest = [_plain(part, value) for part in get_args(kind) if part is not type(None)]
+        rest = [_plain(part, value) for part in get_args(kind) if part is not type(None) and part is not UnsetType]
         return next((part for part in rest if _is_for(part, value)), rest[0])
     return kind
 

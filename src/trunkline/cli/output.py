@@ -1,7 +1,8 @@
 """What commands print: tables for people, JSON for programs."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
 from trunkline.errors import TrunklineError
 
@@ -43,3 +44,17 @@ def print_error(error: TrunklineError, *, as_json: bool) -> None:
         print(f"error: {error.message}", file=sys.stderr)
         if error.hint:
             print(f"  {error.hint}", file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(words: str, *, hidden: bool) -> Generator[Callable[[int, int], None]]:
+    """A bar on stderr, where that is a terminal; the block tells how much is done, and of how much."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(words)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

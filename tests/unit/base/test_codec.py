@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from trunkline.base import codec
 from trunkline.base.codec import (
     Decoder,
     Malformed,
@@ -24,6 +25,7 @@ from trunkline.base.codec import (
     schema,
     text,
 )
+from trunkline.base.secret import Secret
 from trunkline.errors import BadRequest, ConfigInvalid
 
 CANARY = "sk-canary-0123456789"
@@ -204,3 +206,74 @@ def test_what_is_no_json_at_all_stays_malformed() -> None:
     for data in (b'"\\ud83d', b'"\\ud8"', b'{"a": \\ud83d}'):
         with pytest.raises(Malformed):
             decode_halves(Decoder(str).decode, data)
+
+
+# --------------------------------------------------------------------------------------------------------------- take
+class Inner(codec.Record, frozen=True):
+    secret: Secret
+    note: str = ""
+
+
+class Outer(codec.Record, frozen=True):
+    number: Annotated[int, codec.Meta(ge=1)] = 1
+    inner: Inner | None = None
+    many: list[Inner] = []
+    named: dict[str, Annotated[int, codec.Meta(le=9)]] = {}
+    hidden: dict[str, Secret] = {}
+    kept: Annotated[str, codec.Meta(min_length=2)] | codec.UnsetType | None = codec.UNSET
+
+
+def test_what_a_caller_sends_is_a_record() -> None:
+    taken = codec.take({"number": 2, "many": [{"secret": "abc"}], "kept": None}, Outer)
+    assert (taken.number, taken.many[0].secret.reveal(), taken.kept, taken.inner) == (2, "abc", None, None)
+    assert codec.take({}, Outer).kept is codec.UNSET
+    assert codec.take({"number": "3"}, Outer, lax=True).number == 3
+    assert "abc" not in repr(taken)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"number": 0}, "`number` is `0`: Expected `int` >= 1"),
+        ({"number": "x" * 100}, f'`number` is `"{"x" * 59}…`: Expected `int`, got `str`'),
+        ({"number": None}, "`number` is `null`: Expected `int`, got `null`"),
+        ({"numbr": 0}, "`numbr` is not a field"),
+        ({"inner": {"note": "x"}}, "`inner`: Object missing required field `secret`"),
+        ({"inner": {"secret": "x", "note": 1}}, "`inner.note` is `1`: Expected `str`, got `int`"),
+        ({"many": [{"secret": "x"}, {"secret": "y", "nte": 1}]}, "`many[1].nte` is not a field"),
+        ({"named": {"a": 1, "b": 10}}, "`named.b` is `10`: Expected `int` <= 9"),
+        ({"kept": "a"}, '`kept` is `"a"`: Expected `str` of length >= 2'),
+        ([], "`the top`: Expected `object`, got `array`"),
+    ],
+    ids=repr,
+)
+def test_what_is_wrong_is_told_with_its_value(value: object, message: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        codec.take(value, Outer)
+    assert caught.value.message == message
+
+
+@given(
+    st.recursive(
+        st.just("canary") | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=4
+    )
+)
+def test_a_wrong_secret_is_never_told(wrong: object) -> None:
+    if isinstance(wrong, str):
+        return
+    for value in ({"inner": {"secret": wrong}}, {"many": [{"secret": wrong}]}, {"many": [{"secret": "canary", "note": 7}]}):
+        with pytest.raises(BadRequest) as caught:
+            codec.take(value, Outer)
+        assert "canary" not in caught.value.message
+        with pytest.raises(BadRequest) as caught:
+            codec.take({"hidden": {"a": wrong}}, Outer)
+        assert "canary" not in caught.value.message
+    for long in ("", "canary" * 20_000):
+        with pytest.raises(BadRequest) as caught:
+            codec.take({"inner": {"secret": long}}, Outer)
+        assert "canary" not in caught.value.message
+
+
+def test_a_secret_is_write_only_in_a_schema() -> None:
+    [_], named = codec.schemas([Outer], "#/x/{name}")
+    assert named["Inner"]["properties"]["secret"]["writeOnly"] is True
