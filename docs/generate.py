@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from trunkline import errors
-from trunkline.app.compose import surfaces
+from trunkline.app.compose import resources, surfaces
 from trunkline.app.config import json_schema, kinds
 from trunkline.base.codec import pretty
-from trunkline.cli import COMMANDS
+from trunkline.cli import COMMANDS, RESOURCES
 from trunkline.providers import Kind, Provider
+from trunkline.server.admin import declared
+from trunkline.server.rest import openapi, page
 from trunkline.surfaces import Endpoint
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +33,7 @@ def pages() -> dict[str, str]:
         "docs/reference/configuration.schema.json": pretty(json_schema()) + "\n",
         "docs/reference/providers.md": provider_page(),
         "docs/reference/cli.md": cli_page(),
+        "docs/reference/api.md": api_page(),
     }
 
 
@@ -137,12 +140,17 @@ def configuration_page() -> str:
         "which wins: `TRUNKLINE_SERVER__PORT=9000` is `[server] port = 9000`. A key that is not listed here is an error. For editors:",
         "[configuration.schema.json](configuration.schema.json). `trunkline config check` reads it all, and says what it means.\n",
         section("[server]", definitions["ServerSettings"], definitions),
+        section("[store]", definitions["StoreSettings"], definitions),
         section("[log]", definitions["LogSettings"], definitions),
         section("[egress]", definitions["EgressSettings"], definitions),
+        section("[accounts]", definitions["AccountSettings"], definitions),
+        section("[exchanges]", definitions["ExchangeSettings"], definitions),
+        section("[catalog]", definitions["CatalogSettings"], definitions),
         section("[providers.NAME]", definitions["Settings"], definitions),
         section("[providers.NAME.timeouts]", definitions["Timeouts"], definitions),
         section('[providers.NAME], with kind = "local"', own(definitions["LocalSettings"], definitions["Settings"]), definitions),
         section("[providers.NAME.models.MODEL]", definitions["ModelSettings"], definitions),
+        section("`lifecycle` of a model", definitions["LifecycleFields"], definitions),
         section("[routes.NAME]", definitions["RouteSettings"], definitions),
         section("each of `targets`", definitions["TargetSettings"], definitions),
         section("each of `losses`", definitions["LossRule"], definitions),
@@ -206,11 +214,65 @@ def provider_page() -> str:
 """
 
 
+def api_page() -> str:
+    """The admin API's routes and records."""
+    document = openapi.document(declared(resources()))
+    records: dict[str, Any] = document["components"]["schemas"]
+    parts = [
+        MADE,
+        "# Admin API\n",
+        str(document["info"]["description"]) + "\n",
+        "`GET /openapi.json` has the same for programs (OpenAPI 3.1), `GET /docs/api` for people; both need a key, unless `server.open_docs`",
+        "is set. Any route may answer 400, 401, 403, 405, 429, 500 and 503, as [errors](errors.md) says.\n",
+    ]
+    for group in page.groups(document):
+        parts.append(f"## {group['name']}\n\n{group['description']}\n")
+        parts += map(operation, group["operations"])
+    parts.append("## Records\n")
+    parts += [f"### {name}\n\n{fields(record)}\n" for name, record in records.items() if "properties" in record]
+    return "\n".join(parts)
+
+
+def operation(told: dict[str, Any]) -> str:
+    """One route."""
+    lines = [f"### {told['method']} {told['path']}\n", f"{told['summary']} {told['description']}\n"]
+    if parameters := told.get("parameters"):
+        rows = [
+            f"| `{each['name']}`{' *' if each['required'] else ''} | {each['in']} | {page.kind(each['schema'])} | {each.get('description', '')} |"
+            for each in parameters
+        ]
+        lines += ["| parameter | in | type | |\n| --- | --- | --- | --- |", *rows, ""]
+    if body := told.get("requestBody"):
+        content = body["content"]["application/json"]
+        lines.append(f"Body: {page.kind(content['schema'])}\n")
+        if "example" in content:
+            lines.append(f"```json\n{pretty(content['example'])}\n```\n")
+    for status, response in told["responses"].items():
+        if status < "300":
+            schema = response.get("content", {}).get("application/json", {}).get("schema")
+            lines.append(f"Answers {status}{f' with {page.kind(schema)}' if schema else ''}.\n")
+    return "\n".join(lines)
+
+
+def fields(record: dict[str, Any]) -> str:
+    """One record."""
+    required = record.get("required", [])
+    rows = [
+        f"| `{name}`{' *' if name in required else ''} | {page.kind(field)} | {field.get('description', '')} |"
+        for name, field in record["properties"].items()
+    ]
+    return "\n".join([f"{(record.get('description') or '').strip()}\n", "| | | |\n| --- | --- | --- |", *rows])
+
+
 def cli_page() -> str:
     """The help of every command."""
     commands = [[], *([name] for name in COMMANDS)]
-    commands += [["keys", sub] for sub in ("create", "list", "revoke", "reset-admin")]
+    commands += [["keys", sub] for sub in ("create", "list", "change", "rotate", "revoke", "reset-admin")]
+    commands += [["accounts", sub] for sub in ("create", "list", "rename", "disable", "enable", "delete")]
+    commands += [["users", sub] for sub in ("create", "list", "change", "disable", "enable", "delete")]
     commands += [["config", sub] for sub in ("check", "example", "schema")] + [["models", "fetch"], ["route", "explain"]]
+    made = {name: [each.route.verb for each in declared({name: resource})] for name, resource in resources().items()}
+    commands += [[name.replace("_", "-"), *verb] for name in RESOURCES for verb in ([], *([verb] for verb in made[name]))]
     texts = [f"## trunkline {' '.join(command)}".rstrip() + f"\n\n```text\n{help_of(command)}\n```\n" for command in commands]
     return f"{MADE}\n# Command line\n\nWhat prints a result takes `--json`.\n\n" + "\n".join(texts)
 

@@ -6,6 +6,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.fakes.upstream import Upstream
+from tests.services import postgres, redis_prefix, redis_url
+
+__all__ = ["postgres", "redis_prefix", "redis_url"]  # fixtures
 
 # A machine that does other work too is no failure of a law.
 settings.register_profile("unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -120,6 +120,13 @@ class Conflict(CallerError):
     status = 409
 
 
+class PreconditionFailed(CallerError):
+    """The object is not at the revision that `If-Match` names: somebody changed it meanwhile."""
+
+    code = "precondition_failed"
+    status = 412
+
+
 class TooLarge(CallerError):
     """The body is larger than this server accepts; the message has the number."""
 
@@ -134,11 +141,25 @@ class UnsupportedEncoding(CallerError):
     status = 415
 
 
+class UnsupportedMedia(CallerError):
+    """The body's `Content-Type` is not one that this path reads."""
+
+    code = "unsupported_media_type"
+    status = 415
+
+
 class LossRefused(CallerError):
     """The request cannot be carried to this provider without a loss that nobody allowed; the message names what."""
 
     code = "loss_refused"
     status = 422
+
+
+class PreconditionRequired(CallerError):
+    """This object is changed only under `If-Match`, so that no change of somebody else is lost."""
+
+    code = "precondition_required"
+    status = 428
 
 
 class LimitReached(CallerError):
@@ -306,10 +327,35 @@ class StoreUnavailable(OperatorError):
     code = "store_unavailable"
 
 
+class StoreFull(StoreUnavailable):
+    """The database has no room left on its disk; what was being written is not there."""
+
+    code = "store_full"
+    status = 507
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The database can be read and not written to: a file, a folder, or a standby server."""
+
+    code = "store_read_only"
+
+
+class VaultUnavailable(OperatorError):
+    """The key of the vault is missing, cannot be used or is used up, or a stored secret does not open with it."""
+
+    code = "vault_unavailable"
+
+
 class MigrationNeeded(OperatorError):
     """The database's schema is not the one this version works with."""
 
     code = "migration_needed"
+
+
+class BackupUnusable(OperatorError):
+    """A backup cannot be read: the passphrase is another one, or the file is cut or changed."""
+
+    code = "backup_unusable"
 
 
 class ListenFailed(OperatorError):

@@ -8,6 +8,7 @@ def test_the_members_are_these() -> None:
         {
             "dialects": ["anthropic", "openai_chat", "openai_embeddings", "openai_responses"],
             "providers": ["anthropic", "compatible", "echo", "local", "openai"],
+            "resources": ["accounts", "catalog_overrides", "credentials", "exchanges", "keys", "providers", "routes", "users"],
             "surfaces": ["anthropic", "models", "openai"],
         }
     )

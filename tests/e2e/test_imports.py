@@ -26,6 +26,12 @@ REQUESTS = [
     ("GET", "/v1/models", None),
     ("GET", "/metrics", None),
     ("GET", "/nothing", None),
+    ("GET", "/api/v1/providers", None),
+    ("GET", "/api/v1/exchanges?limit=1", None),
+    ("GET", "/api/v1/exchanges/rqe_x", None),
+    ("GET", "/api/v1/explain?model=echo", None),
+    ("GET", "/openapi.json", None),
+    ("GET", "/docs/api", None),
 ]
 
 async def main(data):

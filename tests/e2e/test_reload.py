@@ -68,9 +68,11 @@ def test_a_stream_from_before_goes_on_and_a_new_model_is_there_after(tmp_path: P
         ('[server]\nhost = "0.0.0.0"\n', "there is no TLS"),
         ('[providers.x]\nkind = "compatible"\nbase_url = "http://h"\napi_key = "env:UNSET_KEY"\n', "`UNSET_KEY` is not set"),
         ('[routes.fast]\ntargets = [{ model = "gone/x" }]\n', "routes.fast.targets"),
+        ('[store]\nurl = "env:UNSET_URL"\n', "`UNSET_URL` is not set"),
+        ('[store]\nurl = "mysql://db/x"\n', "begins with `mysql`"),
         (None, "cannot be read"),
     ],
-    ids=["section", "no toml", "proxies", "exposed", "no secret", "no provider", "no file"],
+    ids=["section", "no toml", "proxies", "exposed", "no secret", "no provider", "no url", "no database of ours", "no file"],
 )
 def test_a_configuration_that_cannot_be_used_changes_nothing_and_is_logged(served: Server, broken: str | None, reason: str) -> None:
     before = len([line for line in served.lines if line["event"] == "the configuration stays as it was"])
@@ -90,9 +92,12 @@ def served(tmp_path_factory: pytest.TempPathFactory):  # noqa: ANN201 - a genera
 
 def test_what_needs_a_restart_is_named_and_flags_still_win(tmp_path: Path) -> None:
     with Server(tmp_path, config=ECHO.format(models='"echo"')) as server:
-        server.config.write_text('[server]\nport = 1\nheader_seconds = 7\n[log]\nlevel = "warning"\n' + ECHO.format(models='"echo", "new"'))
+        server.config.write_text(
+            '[server]\nport = 1\nheader_seconds = 7\n[log]\nlevel = "warning"\n[store]\nshared = "redis://cache/0"\n'
+            + ECHO.format(models='"echo", "new"')
+        )
         server.signal(signal.SIGHUP)
-        assert server.said("took a new configuration")["after_restart"] == ["server.header_seconds", "log"]
+        assert server.said("took a new configuration")["after_restart"] == ["server.header_seconds", "log", "store"]
         assert models(server) == ["echo/echo", "echo/new"]
 
 

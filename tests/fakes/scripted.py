@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.fakes.clock import FakeClock
+from tests.fakes.wallet import Wallet
 from trunkline.dialects import Written
-from trunkline.errors import TrunklineError
+from trunkline.errors import Denied, NoCredential, TrunklineError
 from trunkline.gateway.asked import Asked
+from trunkline.gateway.choice import Choice
 from trunkline.gateway.exchange import Exchange, Exchanges
 from trunkline.gateway.health import Health
 from trunkline.gateway.losses import LossRule
@@ -15,6 +17,7 @@ from trunkline.gateway.pipeline import Call, FollowUpCall, Pipeline
 from trunkline.gateway.router import Router, RouteSettings, Stop, TargetSettings
 from trunkline.gateway.upstream import Opened
 from trunkline.model.caller import Caller
+from trunkline.model.credential import Credential
 from trunkline.providers import Kind, ModelSettings, Provider, Settings, Wire
 from trunkline.surfaces import Endpoint, FollowUp
 
@@ -73,11 +76,15 @@ class Upstream:
     Attributes:
         calls: the targets that were called; what was asked below one's path of kept objects, in its words.
         bodies: the requests that they got.
+        sent: the credentials that each attempt was told of, by their ids; the last one is used.
+        wants_credentials: refuses a call that lacks one which its provider's kind needs.
     """
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.bodies: list[bytes] = []
+        self.sent: list[list[str]] = []
+        self.wants_credentials = False
         self.headers: Sequence[tuple[bytes, bytes]] = ()
         self.secrets: tuple[str, ...] = ()
         self._scripts: dict[str, list[Answer | Exception | Pause]] = {}
@@ -85,13 +92,35 @@ class Upstream:
     def script(self, target: str, *steps: Answer | Exception | Pause) -> None:
         self._scripts[target] = list(steps)
 
-    async def open(self, stop: Stop, asked: Asked, headers: Sequence[tuple[bytes, bytes]]) -> Opened:
+    async def open(
+        self,
+        stop: Stop,
+        asked: Asked,
+        headers: Sequence[tuple[bytes, bytes]],
+        sent: Sequence[Credential],
+        *,
+        missing: NoCredential | None,
+    ) -> Opened:
+        self.sent.append([each.id for each in sent])
+        if missing is not None and self.wants_credentials:
+            raise missing
         written = asked.written(stop)
         self.bodies.append(written.body)
         answer = await self._next(str(stop.target), str(stop.target), headers)
         return Opened(answer, written, asked.passes(stop, written), self.secrets)
 
-    async def follow(self, provider: Provider, wire: Wire, method: str, below: str, headers: Sequence[tuple[bytes, bytes]]) -> Opened:
+    async def follow(
+        self,
+        provider: Provider,
+        wire: Wire,
+        method: str,
+        below: str,
+        headers: Sequence[tuple[bytes, bytes]],
+        sent: Sequence[Credential],
+        *,
+        missing: NoCredential | None,
+    ) -> Opened:
+        self.sent.append([each.id for each in sent])
         answer = await self._next(provider.name, f"{provider.name} {method} {below}", headers)
         return Opened(answer, Written(b""), True, self.secrets)
 
@@ -146,6 +175,8 @@ class Door:
         self.caller = Caller(id="key_a", kind="service", name="ann", scopes=frozenset({"inference"}))
         self.refuses: TrunklineError | None = None
         self.pause: Pause | None = None
+        self.known: dict[str, str] = {}  # end users
+        self.end_users: list[str] = []
 
     async def identify(self, headers: Sequence[tuple[bytes, bytes]], address: str) -> Caller:
         if self.pause is not None:
@@ -153,6 +184,12 @@ class Door:
         if self.refuses is not None:
             raise self.refuses
         return self.caller
+
+    async def for_end_user(self, caller: Caller, external_id: str) -> Caller:
+        self.end_users.append(external_id)
+        if external_id not in self.known:
+            raise Denied(f"there is no end user `{external_id}`")
+        return replace(caller, user=self.known[external_id])
 
 
 @dataclass
@@ -163,6 +200,8 @@ class Gateway:
         kind: of all providers, but for those in `kinds`.
         model: what the operator says of the model `m`.
         losses: the rules of all routes.
+        wallet: the stored credentials.
+        draw: which of several is taken; by default the first.
     """
 
     kind: Kind
@@ -172,6 +211,8 @@ class Gateway:
     losses: list[LossRule] = field(default_factory=list[LossRule])
     clock: FakeClock = field(default_factory=FakeClock)
     upstream: Upstream = field(default_factory=Upstream)
+    wallet: Wallet = field(default_factory=Wallet)
+    draw: Callable[[], float] = lambda: 0.0
     exchanges: Exchanges = field(default_factory=Exchanges)
     door: Door = field(default_factory=Door)
     told: list[Exchange] = field(default_factory=list[Exchange])
@@ -202,6 +243,7 @@ class Gateway:
                 },
             ),
             upstream=self.upstream,
+            choice=Choice(wallet=self.wallet, providers=providers, rest=self.health.rest_of, draw=self.draw),
             health=self.health,
             exchanges=self.exchanges,
             clock=self.clock,
@@ -234,9 +276,11 @@ class Gateway:
         await self.pipeline.carry(exchange or self.exchange(), Call(self.endpoint, headers, "192.0.2.1", read), outlet)
         return outlet
 
-    async def follow(self, endpoint: FollowUp, method: str, told: str, action: str = "", query: str = "") -> Outlet:
+    async def follow(
+        self, endpoint: FollowUp, method: str, told: str, action: str = "", query: str = "", headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Outlet:
         """Ask about what a provider keeps, and give what the caller got."""
         outlet = Outlet()
-        call = FollowUpCall(endpoint=endpoint, method=method, told=told, action=action, query=query, headers=[], address="192.0.2.1")
+        call = FollowUpCall(endpoint=endpoint, method=method, told=told, action=action, query=query, headers=headers, address="192.0.2.1")
         await self.pipeline.follow(self.exchange(), call, outlet)
         return outlet

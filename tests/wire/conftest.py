@@ -23,8 +23,10 @@ import uvloop
 from tests.fakes.upstream import Upstream
 from tests.wire.gateway import Clock, Gateway, Lines, Recording
 from tests.wire.sides import SIDES, Side
+from trunkline.access.accounts import Accounts
 from trunkline.access.keys import Keys
 from trunkline.access.scopes import SCOPES
+from trunkline.access.users import Users
 from trunkline.app import lifecycle
 from trunkline.app.config import read
 from trunkline.base import members
@@ -115,9 +117,16 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str
     folder = tmp_path_factory.mktemp("keyed")
     engine = lifecycle.open_store(folder)
     keys = Keys(engine, SystemClock())
-    made = {scope: keys.create(f"for {scope}", {scope})[1].reveal() for scope in SCOPES}
+    owner = Users(engine, SystemClock()).create("owner", role="owner").id
+    made = {scope: keys.create(f"for {scope}", {scope}, user=owner if scope == "account" else None)[1].reveal() for scope in SCOPES}
     engine.dispose()
     return folder, made
+
+
+@pytest.fixture
+def stored() -> dict[str, str]:
+    """What is stored that is secret, by a name for it; a module may have some of its own."""
+    return {}
 
 
 @pytest.fixture
@@ -125,6 +134,7 @@ async def gateway(
     config: dict[str, Any],
     upstreams: dict[str, Upstream],
     keyed: tuple[Path, dict[str, str]],
+    stored: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     quiet_root: None,
@@ -150,10 +160,14 @@ async def gateway(
             key=keys["inference"],
             metrics_key=keys["metrics"],
             secrets={**PROVIDERS, **keys},
+            stored=stored,
             upstreams=upstreams,
             log=lines,
             recording=recordings[0],
             clock=clock,
+            accounts=Accounts(installation._ground.engine, clock),
+            users=Users(installation._ground.engine, clock),
+            made_keys=Keys(installation._ground.engine, clock),
         )
         yield gateway
         async with asyncio.timeout(2):

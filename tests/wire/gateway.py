@@ -20,6 +20,9 @@ from openai import AsyncOpenAI
 
 from tests.fakes.upstream import Upstream
 from tests.wire.sides import SIDES, Side
+from trunkline.access.accounts import Accounts
+from trunkline.access.keys import KeyRow, Keys
+from trunkline.access.users import Users
 from trunkline.server.asgi import Application, Site
 from trunkline_sdk import http1
 
@@ -117,6 +120,10 @@ class Answer:
         assert self.header("x-request-id") == self.header("request-id")
         if not self.ended or self.method == "HEAD":
             return
+        if self.path in {"/api", "/openapi.json", "/docs/api"} or self.path.startswith("/api/"):
+            if self.status >= 400:
+                assert sorted(json.loads(self.body)["error"]) == ["code", "fault", "hint", "message", "request_id"]
+            return
         side = next(side for side in SIDES if side.owns(self.path))
         if self.header("content-type").startswith("text/event-stream"):
             side.grammar(self.body)
@@ -151,7 +158,7 @@ class Recording:
                 answer.headers = [(name.decode(), value.decode("latin-1")) for name, value in message["headers"]]
             else:
                 answer.pieces.append(message["body"])
-                answer.ended = not message["more_body"]
+                answer.ended = not message.get("more_body", False)
             await send(message)
 
         await self._application(scope, receive, write_down)
@@ -178,8 +185,12 @@ class Gateway:
         key: may call models.
         metrics_key: may read metrics too.
         secrets: what must never leave it, by a name for it.
+        stored: what may be sent to a provider, and must leave it by no other way.
         upstreams: the fakes behind it.
         clock: its time.
+        accounts: its accounts, as the command line changes them.
+        users: its users.
+        made_keys: its keys.
     """
 
     base_url: str
@@ -190,7 +201,11 @@ class Gateway:
     log: Lines
     recording: Recording
     clock: Clock
+    accounts: Accounts
+    users: Users
+    made_keys: Keys
     http: http1.Client = field(default_factory=lambda: http1.Client(timeouts=http1.Timeouts(connect=5, first_byte=10, silence=10)))
+    stored: dict[str, str] = field(default_factory=dict[str, str])
     sdks: list[AsyncOpenAI | AsyncAnthropic] = field(default_factory=list)
 
     # ------------------------------------------------------------------------------------------------------ callers
@@ -232,6 +247,12 @@ class Gateway:
         """A streamed call, up to the head of its answer."""
         return await self.open("POST", side.path, json.dumps(question(side, stream=True, **over)).encode())
 
+    def makes(self, name: str = "made", **given: Any) -> tuple[KeyRow, str]:
+        """A key that the command line makes; it is a secret like the others."""
+        row, secret = self.made_keys.create(name, {"inference"}, **given)
+        self.secrets[f"made {row.id}"] = secret.reveal()
+        return row, secret.reveal()
+
     # ---------------------------------------------------------------------------------------------------- afterwards
 
     async def told(self, timeout: float = 5) -> dict[str, Any]:
@@ -253,15 +274,16 @@ class Gateway:
 
     def check(self) -> None:
         """Hold all that was said to what is promised of everything that is said. Called when the log is complete."""
+        secrets = self.secrets | self.stored
         outcomes = {record["request_id"]: record["outcome"] for record in self.log.records() if record["event"] == "exchange"}
         for answer in self.recording.answers:
             if answer.status:
                 answer.check()
                 assert answer.ended or outcomes[answer.header("x-request-id")] == "interrupted", "an answer has no end"
             said = f"{answer.headers} {answer.body.decode(errors='replace')}"
-            assert [name for name, secret in self.secrets.items() if any(secret in form for form in forms(said))] == [], f"in {said}"
+            assert [name for name, secret in secrets.items() if any(secret in form for form in forms(said))] == [], f"in {said}"
         for line in self.log.getvalue().split("\n")[:-1]:
-            assert [name for name, secret in self.secrets.items() if any(secret in form for form in forms(line))] == [], f"in {line}"
+            assert [name for name, secret in secrets.items() if any(secret in form for form in forms(line))] == [], f"in {line}"
             assert json.loads(line)["level"] in {"info", "warning"}, line
             assert "canary prompt" not in line, "prompts are not logged"
         for name, upstream in self.upstreams.items():

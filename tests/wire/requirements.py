@@ -85,6 +85,23 @@ REQUIREMENTS = {
     "losses.rules": Requirement("What leaves out content or tools is refused, unless the route allows it; `strict` refuses more", PROMISE),
     "stream.keep-alive": Requirement("A provider's signs of life go on in a form that the caller's SDK accepts", PROMISE),
     "stream.grace": Requirement("A reply that is complete ends, though its provider forgets the mark of the end", PROMISE),
+    "counters.window": Requirement("A counter does as a model says, in memory and on a server, until its window ends", PROMISE),
+    "counters.cap": Requirement("What is counted under a cap never passes it, over all processes and their blocks in sum", PROMISE),
+    "lease.one": Requirement(
+        "Of a lease there are never two holders, whatever is cut, stopped or killed; each has a higher token than all before", PROMISE
+    ),
+    "shared.outage": Requirement(
+        "While the shared store is away, what needs it fails at once and all else goes on; it is used again without a restart", PROMISE
+    ),
+    "backup.whole": Requirement(
+        "A backup has all rows of one moment and goes from either database into either, all of it or nothing", "docs/guides/backup.md"
+    ),
+    "backup.sealed": Requirement("A backup that was cut, changed or mixed up does not open", "docs/guides/backup.md"),
+    "store-outage": Requirement(
+        "While the database is away known keys work for at most five seconds, then it is 503; nothing queued is lost; no restart is needed",
+        PROMISE,
+    ),
+    "store-codes": Requirement("A full disk and a database that is read-only have codes of their own", PROMISE),
     "stored": Requirement(
         "The id of a stored response leads home: to go on from, to read, to cancel and to delete; an unknown one is not found",
         "docs/decisions/0007-stored-responses.md",
@@ -99,11 +116,67 @@ REQUIREMENTS = {
     "headers": Requirement("Only listed headers pass: never hop-by-hop, cookies or our credentials", PROMISE),
     "connections": Requirement("Connections to a provider are used again, and one that ended meanwhile is no failure", PROMISE),
     "deadlines": Requirement("Connect, first byte and silence each have a deadline and an error that says which", PROMISE),
+    # ------------------------------------------------------------------------------------------------------------------ vault
+    "vault.sealed": Requirement("A stored secret opens only with its key, to the byte as it was sealed", "docs/guides/credentials.md"),
+    "vault.bound": Requirement("A stored secret opens only for its owner, name and id: copied onto another row it does not", PROMISE),
+    "vault.unread": Requirement(
+        "A stored secret and the vault's key are in no log, error, metric, row or answer", "docs/guides/credentials.md"
+    ),
+    "vault.key-alone": Requirement("The vault's key is its owner's alone from its first byte, and else refused", PROMISE),
+    "vault.rotation": Requirement(
+        "A rotation that is killed at any step loses nothing, and goes on; running servers notice it", "docs/guides/credentials.md"
+    ),
+    "credentials.choice": Requirement(
+        "A call goes out with a credential of its most specific owner, by weight, that does not rest", "docs/guides/credentials.md"
+    ),
+    "credentials.rest": Requirement(
+        "A credential that is refused or busy rests, and another one of its provider serves the same call", "docs/guides/credentials.md"
+    ),
     # ----------------------------------------------------------------------------------------------------------------- server
     "deny": Requirement("Nothing but health answers without a key", PROMISE),
+    "revocation": Requirement(
+        "A key that is revoked, or whose account or user is disabled, is refused within a second over the bus and within five without it; "
+        "its open streams end with an error event",
+        PROMISE,
+    ),
+    "models.allowed": Requirement(
+        "A key calls and lists the models that it has, no route leads it to another, and the refusal names both", PROMISE
+    ),
+    "end-users": Requirement(
+        "A key that acts for end users takes whom the request names, by header, `user` or `metadata.user_id`; unknown ones are refused or made",
+        PROMISE,
+    ),
     "errors.native": Requirement("Each dialect writes the same error in its clients' shape, with the request id", PROMISE),
     "limits": Requirement("Heads, bodies and unfolded bodies are bounded, and the error has the number", PROMISE),
+    "admin.routes": Requirement("Every route of the server says who may, and nobody else may, whatever the scope and the role", PROMISE),
+    "admin.contract": Requirement("The admin API answers as its OpenAPI document says, whatever it is asked", PROMISE),
+    "admin.commands": Requirement("Every resource of the admin API has its commands, for the server here and for one elsewhere", PROMISE),
+    "admin.secrets": Requirement("No secret is in an answer, an error, an example, a row or a line of the log of the admin API", PROMISE),
+    "exchanges": Requirement("Each call of a known caller leaves a row, with what became of it and without what was said", PROMISE),
     "drain": Requirement("A stopped server lets calls go on for a while, then ends streams with a native error event", PROMISE),
     "reload": Requirement("A reload drops no request", PROMISE),
     "readme": Requirement("The README's configuration and snippets run", PROMISE),
+    # -------------------------------------------------------------------------------------------------------------- catalogue
+    "price.exact": Requirement(
+        "A cost is the exact sum over all buckets, divided once and rounded up; a tier holds for the whole call; what has no price is unknown",
+        "docs/guides/models.md",
+    ),
+    "catalog.sources": Requirement(
+        "Every price and every card that comes with a version has its source and its date", "docs/guides/models.md"
+    ),
+    "catalog.card": Requirement(
+        "What is known of a model is heeded without configuration: refused parameters are left out and told", "docs/guides/models.md"
+    ),
+    "catalog.order": Requirement(
+        "The configuration's file counts before the operator's overrides, these before the provider's list, and that before our files",
+        "docs/decisions/0011-what-is-known-of-a-model.md",
+    ),
+    "catalog.discovery": Requirement(
+        "What a provider lists can be called by its bare name; a look that fails keeps the old list, marked stale, and tells no word of it",
+        "daemon contract, F",
+    ),
+    "catalog.fence": Requirement("What a look shows that has been overtaken is refused", "daemon contract, F"),
+    "catalog.listing": Requirement(
+        "`GET /v1/models` has prices, limits and ends, and is written only when they change", "Switchboard contract, A.2"
+    ),
 }

@@ -2,13 +2,23 @@
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
+from sqlalchemy import Engine
+
+from trunkline import dialects as dialects_package
 from trunkline import surfaces as surfaces_package
+from trunkline.access.accounts import Accounts
+from trunkline.access.credentials import Credentials
 from trunkline.access.identity import Identity
+from trunkline.access.keys import Keys
 from trunkline.access.ring import KeyRing
-from trunkline.app.config import Config, connect
+from trunkline.access.users import Users
+from trunkline.access.vault import Vault
+from trunkline.access.wallet import Wallet
+from trunkline.app.config import Config, address, connect, shared_server
 from trunkline.app.exposure import check_exposure, check_tls
 from trunkline.app.launch import Launched
 from trunkline.app.weights import find
@@ -20,15 +30,24 @@ from trunkline.base.log import Logger
 from trunkline.base.metrics import Registry, render
 from trunkline.base.process import Command
 from trunkline.base.secret import Secret
+from trunkline.catalog import cards, prices
+from trunkline.catalog.discovery import Board
+from trunkline.catalog.evidence import EvidenceStore
+from trunkline.catalog.known import Catalog
+from trunkline.catalog.overrides import Overrides
 from trunkline.dialects import Dialect
 from trunkline.dialects.anthropic import DIALECT as ANTHROPIC
 from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from trunkline.errors import ConfigInvalid
+from trunkline.gateway.choice import Choice
+from trunkline.gateway.discovery import Discovery, Lister
 from trunkline.gateway.exchange import Exchanges
 from trunkline.gateway.headers import Headers, first
 from trunkline.gateway.health import Health
 from trunkline.gateway.pipeline import Pipeline
+from trunkline.gateway.records import Records
 from trunkline.gateway.router import Router
+from trunkline.gateway.shown import Shown
 from trunkline.gateway.told import Teller
 from trunkline.gateway.upstream import Address, Upstream
 from trunkline.net.decoding import BEYOND
@@ -37,10 +56,18 @@ from trunkline.providers import Provider
 from trunkline.providers._local_server import Settings as ServerProgram
 from trunkline.providers._local_server import command
 from trunkline.providers.local import LocalSettings
+from trunkline.server import admin as admin_package
 from trunkline.server import pages
+from trunkline.server.admin import Resource
+from trunkline.server.admin.providers import Upstreams
+from trunkline.server.admin.routes import Routing
 from trunkline.server.asgi import Page, Site
 from trunkline.server.cors import Cors
 from trunkline.server.proxies import Proxies
+from trunkline.server.rest.api import Api
+from trunkline.server.rest.pool import Pool
+from trunkline.store.engine import file_of
+from trunkline.store.shared import Shared
 from trunkline.surfaces import Listing, Surface
 from trunkline_sdk import http1
 
@@ -48,6 +75,11 @@ from trunkline_sdk import http1
 def surfaces() -> dict[str, Surface]:
     """Every surface, by its name."""
     return members.load(surfaces_package, "SURFACE", Surface)
+
+
+def resources() -> dict[str, Resource[Any]]:
+    """Every resource of the admin API, by its name."""
+    return members.load(admin_package, "RESOURCE", Resource)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,25 +90,41 @@ class Ground:
         clock: the time.
         log: the log.
         ring: the keys.
+        vault: what is encrypted in it.
+        wallet: the stored credentials.
+        shared: counters, messages and leases that several processes may share.
         health: what is known of targets.
+        catalog: what is known of models.
+        board: what providers list.
+        evidence: keeps that.
         registry: the metrics.
         teller: tells of each exchange.
         http: connections to our own children, whose addresses need no judging.
         tls: the trusted roots, read once.
         tasks: the parent of what runs beside requests.
         ready: whether calls are welcome, for `/readyz`.
+        engine: the database.
+        pool: the threads that ask it for the admin API.
     """
 
     clock: Clock
     log: Logger
     ring: KeyRing
+    vault: Vault
+    wallet: Wallet
+    shared: Shared
     health: Health
+    catalog: Catalog
+    board: Board
+    evidence: EvidenceStore
     registry: Registry
     teller: Teller
     http: http1.Client
     tls: ssl.SSLContext
     tasks: Tasks
     ready: Callable[[], bool]
+    engine: Engine
+    pool: Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +137,7 @@ class Plant:
         exchanges: its requests in flight.
         http: its connections to providers.
         servers: the model servers that it runs, by provider.
+        discovery: keeps up with what its providers list, if it is to.
     """
 
     config: Config
@@ -96,6 +145,7 @@ class Plant:
     exchanges: Exchanges
     http: http1.Client
     servers: dict[str, Launched]
+    discovery: Discovery | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +159,17 @@ class Parts:
     proxies: Proxies
 
 
-def parts(config: Config) -> Parts:
+def known_models() -> Catalog:
+    """What the files of this version know. They are read once; the first time takes some milliseconds."""
+    return Catalog(prices.shipped(), cards.shipped())
+
+
+def parts(config: Config, catalog: Catalog | None = None) -> Parts:
     """The parts that a configuration describes.
+
+    Args:
+        config: read and checked.
+        catalog: what is known of models; without one, what the files of this version know.
 
     Raises:
         ConfigInvalid: one of them cannot be made; nothing else is wrong with it that could be known before it is used.
@@ -118,10 +177,14 @@ def parts(config: Config) -> Parts:
     server = config.sections.server
     check_exposure(server)
     check_tls(server)
-    providers = connect(config)
+    if config.sections.store.url is not None:
+        file_of(address(config.sections.store.url, "store.url").reveal())
+    shared_server(config.sections.store)
+    catalog = catalog or known_models()
+    providers = {name: replace(provider, known=catalog.of(provider.source)) for name, provider in connect(config).items()}
     return Parts(
         providers=providers,
-        router=Router(providers=providers, routes=config.sections.routes),
+        router=Router(providers=providers, routes=config.sections.routes, discovered=catalog),
         egress=Egress(config.sections.egress),
         cors=Cors(server.cors_origins),
         proxies=Proxies(server.trusted_proxies),
@@ -139,15 +202,17 @@ def build(config: Config, ground: Ground, *, before: Plant | None = None) -> Pla
     Raises:
         ConfigInvalid: a part of it cannot be made.
     """
-    made = parts(config)
+    made = parts(config, ground.catalog)
     exchanges = Exchanges()
     http = http1.Client(dial=JudgingDial(made.egress), decoders=BEYOND, tls=ground.tls)
     servers = {name: _server(provider, ground, before) for name, provider in made.providers.items() if provider.kind.launched}
-    access = Identity(ground.ring)
+    access = Identity(ground.ring, config.sections.accounts)
+    choice = Choice(wallet=ground.wallet, providers=made.providers, rest=ground.health.rest_of)
     pipeline = Pipeline(
         access=access,
         router=made.router,
         upstream=Upstream(http=http, servers=servers, clock=ground.clock),
+        choice=choice,
         health=ground.health,
         exchanges=exchanges,
         clock=ground.clock,
@@ -155,18 +220,59 @@ def build(config: Config, ground: Ground, *, before: Plant | None = None) -> Pla
         crashed=ground.teller.crashed,
     )
     tables = surfaces().values()
+    shown = Shown(router=made.router, providers=made.providers, catalog=ground.catalog, clock=ground.clock)
     site = Site(
         pipeline=pipeline,
         access=access,
         endpoints={endpoint.path: endpoint for surface in tables for endpoint in surface.endpoints},
         follow_ups=[each for surface in tables for each in surface.follow_ups],
-        pages=_pages(ground, made.router, [listing for surface in tables for listing in surface.listings]),
+        pages=_pages(ground, shown, [listing for surface in tables for listing in surface.listings]),
         dialect_of=dialect_of,
         cors=made.cors,
         proxies=made.proxies,
         max_body=config.sections.server.max_body_bytes,
+        api=Api(
+            resources=resources(),
+            services={type(each): each for each in services(config, made, ground)},
+            access=access,
+            pool=ground.pool,
+            clock=ground.clock,
+            crashed=ground.teller.crashed,
+            most_body=config.sections.server.max_body_bytes,
+            open_documents=config.sections.server.open_docs,
+        ),
     )
-    return Plant(config=config, site=site, exchanges=exchanges, http=http, servers=servers)
+    discovery = Discovery(
+        providers=made.providers,
+        lister=Lister(http=http, servers=servers, credential=choice.own, clock=ground.clock),
+        board=ground.board,
+        store=ground.evidence,
+        catalog=ground.catalog,
+        clock=ground.clock,
+        log=ground.log,
+    )
+    return Plant(
+        config=config,
+        site=site,
+        exchanges=exchanges,
+        http=http,
+        servers=servers,
+        discovery=discovery if config.sections.catalog.discover else None,
+    )
+
+
+def services(config: Config, made: Parts, ground: Ground) -> list[object]:
+    """What the resources of the admin API are given; each finds its own by the class."""
+    return [
+        Upstreams(list(made.providers.values()), ground.health, lambda provider: bool(ground.wallet.of(provider))),
+        Credentials(ground.engine, ground.vault, ground.clock, providers=lambda: made.providers, changed=ground.wallet.changed),
+        Accounts(ground.engine, ground.clock, changed=ground.ring.changed),
+        Users(ground.engine, ground.clock, changed=ground.ring.changed),
+        Keys(ground.engine, ground.clock, changed=ground.ring.changed),
+        Routing(config.sections.routes, made.router, ground.health, members.load(dialects_package, "DIALECT", Dialect)),
+        Records(ground.engine),
+        Overrides(ground.engine, ground.clock),
+    ]
 
 
 def dialect_of(path: str, headers: Headers) -> Dialect:
@@ -175,14 +281,14 @@ def dialect_of(path: str, headers: Headers) -> Dialect:
     return ANTHROPIC if ours else OPENAI_CHAT
 
 
-def _pages(ground: Ground, router: Router, listings: list[Listing]) -> dict[str, Page]:
+def _pages(ground: Ground, shown: Shown, listings: list[Listing]) -> dict[str, Page]:
     found = {
         "/healthz": pages.health(),
         "/readyz": pages.readiness(ground.ready),
         "/metrics": pages.metrics(lambda: render(ground.registry)),
     }
     for listing in listings:
-        found.update(pages.listing(router.listed, listing))
+        found.update(pages.listing(shown.models, listing))
     return found
 
 

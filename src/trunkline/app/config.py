@@ -9,17 +9,25 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 from trunkline import providers as providers_package
+from trunkline.access.settings import AccountSettings
+from trunkline.access.vault_key import VaultSettings
 from trunkline.base import members
 from trunkline.base.codec import Meta, Record, nearest, parse, schema
 from trunkline.base.egress import EgressSettings
 from trunkline.base.log import LogSettings
 from trunkline.base.secret import Secret
+from trunkline.catalog.settings import CatalogSettings
 from trunkline.errors import ConfigInvalid
+from trunkline.gateway.records import ExchangeSettings
 from trunkline.gateway.router import RouteSettings
 from trunkline.providers import Kind, Provider, Settings
 from trunkline.server.settings import ServerSettings
+from trunkline.store.settings import StoreSettings
+from trunkline.store.shared.address import Address
+from trunkline.store.shared.address import address as server_address
 
 PREFIX = "TRUNKLINE_"
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
@@ -33,6 +41,11 @@ class Sections(Record, frozen=True):
     server: ServerSettings = ServerSettings()
     log: LogSettings = LogSettings()
     egress: EgressSettings = EgressSettings()
+    accounts: AccountSettings = AccountSettings()
+    store: StoreSettings = StoreSettings()
+    vault: VaultSettings = VaultSettings()
+    exchanges: ExchangeSettings = ExchangeSettings()
+    catalog: CatalogSettings = CatalogSettings()
     routes: Routes = {}
 
 
@@ -218,7 +231,41 @@ def secret(source: str, at: str, environment: Mapping[str, str], *, required: bo
     if value and value.isascii() and value.isprintable():
         return Secret(value)
     if value:
-        raise ConfigInvalid(f"`{at}`: what `{source}` holds cannot be sent in a header", hint="A key is one line of ASCII.")
+        raise ConfigInvalid(f"`{at}`: what `{source}` holds is not one line of ASCII", hint="A key, or a URL, is nothing else.")
     if required:
         raise ConfigInvalid(f"`{at}`: {problem}")
     return None
+
+
+def address(source: str, at: str, environment: Mapping[str, str] = os.environ) -> Secret:
+    """The URL of a service, which may hold a password: as it stands in the configuration, or from where that says.
+
+    Args:
+        source: a URL without a password, or `env:NAME` or `file:PATH` of one.
+        at: the setting, for messages.
+        environment: the variables.
+
+    Raises:
+        ConfigInvalid: there is none, or one with a password stands in the file.
+    """
+    if source.startswith(("env:", "file:")):
+        found = secret(source, at, environment, required=True)
+        assert found is not None
+        return found
+    try:
+        parts = urlsplit(source)
+        open_secret = parts.password is not None or not parse_qs(parts.query).keys().isdisjoint(("password", "sslpassword"))
+    except ValueError:
+        raise ConfigInvalid(f"`{at}` is not a URL") from None
+    if open_secret:
+        raise ConfigInvalid(
+            f"`{at}` holds a password", hint="Put the URL into a variable or a file, and write `env:NAME` or `file:PATH` in its place."
+        )
+    return Secret(source)
+
+
+def shared_server(settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Address | None:
+    """The Valkey or Redis that several processes share; `None` where counters and messages are in memory. Raises: `ConfigInvalid`."""
+    if settings.shared == "memory":
+        return None
+    return server_address(address(settings.shared, "store.shared", environment))

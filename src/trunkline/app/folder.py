@@ -2,13 +2,14 @@
 
 import fcntl
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from trunkline.errors import Conflict, StoreUnavailable
 
 PID_FILE = "trunkline.pid"
+URL_FILE = "trunkline.url"
 
 
 @contextmanager
@@ -59,3 +60,30 @@ def user(data: Path) -> int | None:
     except (OSError, ValueError):
         pass
     return None
+
+
+@contextmanager
+def listening(data: Path, urls: Sequence[str]) -> Generator[None]:
+    """Tell the command line where the folder's server listens, while it does."""
+    path = data / URL_FILE
+    try:
+        path.touch(mode=0o600)
+        path.write_text("".join(f"{url}\n" for url in urls), encoding="ascii")
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the data folder `{data}` cannot be written to: {error.strerror}", hint="Let this process write to it."
+        ) from error
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def urls_of(data: Path) -> list[str]:
+    """Where the folder's server listens; nowhere, if none runs."""
+    if user(data) is None:
+        return []
+    try:
+        return (data / URL_FILE).read_text(encoding="ascii").split()
+    except OSError:
+        return []

@@ -70,6 +70,11 @@ class Launched:
         self._not_before = 0.0
         self._closed = False
 
+    @property
+    def running(self) -> Address | None:
+        """Where the server is, if it runs; this starts nothing."""
+        return self._address if self._process is not None and self._process.alive and not self._closed else None
+
     async def ready(self) -> Address:
         """Where the server is, once it answers. Callers at the same time share one start; one that leaves does not end it.
 

@@ -1,7 +1,8 @@
 """One running Trunkline: from an opened database to the last byte of the last reply."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import os
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TextIO
@@ -9,52 +10,98 @@ from typing import TextIO
 from sqlalchemy import Engine
 
 from trunkline.access.first_key import deliver
+from trunkline.access.key_sources import key_source
 from trunkline.access.keys import Keys
 from trunkline.access.ring import KeyRing
-from trunkline.app.compose import Ground, Plant, build, parts
-from trunkline.app.config import Config
-from trunkline.app.folder import sole_user
-from trunkline.base.aio import Tasks
+from trunkline.access.vault import Vault
+from trunkline.access.wallet import Wallet
+from trunkline.app.compose import Ground, Plant, build, known_models, parts
+from trunkline.app.config import Config, address, shared_server
+from trunkline.app.folder import listening, sole_user
+from trunkline.base.aio import Tasks, cancelled
 from trunkline.base.clock import Clock, SystemClock
 from trunkline.base.log import Logger
 from trunkline.base.metrics import Registry
-from trunkline.errors import ListenFailed, ShuttingDown
+from trunkline.catalog.discovery import Board
+from trunkline.catalog.evidence import EvidenceStore
+from trunkline.catalog.known import Catalog
+from trunkline.catalog.overrides import Overrides
+from trunkline.errors import ListenFailed, ShuttingDown, Unauthenticated
 from trunkline.gateway.health import Health
+from trunkline.gateway.overriding import Overriding
+from trunkline.gateway.recorder import Recorder
+from trunkline.gateway.records import Records, keep_clean
 from trunkline.gateway.told import Teller
 from trunkline.server.asgi import Application
-from trunkline.store.engine import open_engine, sqlite_url
+from trunkline.server.rest.pool import Pool
+from trunkline.store.engine import file_of, open_engine, sqlite_url
 from trunkline.store.schema import migrate
+from trunkline.store.settings import StoreSettings
+from trunkline.store.shared import Shared, open_shared
+from trunkline.store.writer import Writer
 from trunkline_sdk import http1
 from trunkline_sdk.listen import Listener, ListenError, ListenLimits, Tls
 
 FIXED = ("host", "port", "tls_cert", "tls_key", "insecure_http", "max_header_bytes", "header_seconds")
 """Settings of the listener, which a reload does not open anew."""
 
+DEFAULT_STORE = StoreSettings()
+"""A database in the data folder."""
+
 
 class Installation:
     """The objects of one running Trunkline. Made by `installed`."""
 
-    def __init__(self, *, engine: Engine, log: Logger, clock: Clock, tasks: Tasks, ring: KeyRing, http: http1.Client) -> None:
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        writer: Writer,
+        log: Logger,
+        clock: Clock,
+        tasks: Tasks,
+        ring: KeyRing,
+        vault: Vault,
+        wallet: Wallet,
+        shared: Shared,
+        catalog: Catalog,
+        http: http1.Client,
+        pool: Pool,
+    ) -> None:
         registry = Registry()
-        self._engine = engine
+        self._recorder = Recorder(writer.add, log=log, registry=registry)
         self._log = log
         self._tasks = tasks
         self._plants: list[Plant] = []  # the last one is in use, the others have requests in flight
         self._draining = False
+        self._discovering: asyncio.Task[None] | None = None
         self._ground = Ground(
             clock=clock,
             log=log,
             ring=ring,
+            vault=vault,
+            wallet=wallet,
+            shared=shared,
             health=Health(clock),
+            catalog=catalog,
+            board=Board(),
+            evidence=EvidenceStore(engine),
             registry=registry,
-            teller=Teller(log, registry, lambda: sum(len(plant.exchanges) for plant in self._plants)),
+            teller=Teller(log, registry, lambda: sum(len(plant.exchanges) for plant in self._plants), note=self._recorder.note),
             http=http,
             tls=http1.tls_context(),
             tasks=tasks,
             ready=lambda: ring.readable and not self._draining,
+            engine=engine,
+            pool=pool,
         )
         self._application: Application | None = None
         self._listener: Listener | None = None
+
+    @property
+    def keep_days(self) -> float:
+        """For how long rows of calls are kept."""
+        return self._plants[-1].config.sections.exchanges.keep_days
 
     @property
     def urls(self) -> list[str]:
@@ -65,6 +112,7 @@ class Installation:
         """Listen. Raises: `ConfigInvalid`, `ListenFailed`."""
         plant = build(config, self._ground)
         self._plants.append(plant)
+        self._recorder.keeps = self.keep_days > 0
         self._application = Application(plant.site, self._ground.clock, self._ground.teller.crashed)
         settings = config.sections.server
         self._listener = Listener(
@@ -78,6 +126,7 @@ class Installation:
             await self._listener.start()
         except ListenError as error:
             raise ListenFailed(str(error), hint="Choose another `--port`, or stop what listens there.") from None
+        await self._discover(plant)
 
     async def reload(self, load: Callable[[], Config]) -> None:
         """Take a new configuration for new requests; those in flight end with the old one.
@@ -90,11 +139,13 @@ class Installation:
         config = await asyncio.to_thread(load)
         plant = build(config, self._ground, before=before)
         self._plants.append(plant)
+        self._recorder.keeps = self.keep_days > 0
         self._application.site = plant.site
+        await self._discover(plant)
         self._tasks.start(self._retire(before), name="retire a configuration")
         new, old = config.sections, before.config.sections
         late = [f"server.{name}" for name in FIXED if getattr(new.server, name) != getattr(old.server, name)]
-        late += ["log"] if new.log != old.log else []
+        late += [name for name in ("log", "store", "vault") if getattr(new, name) != getattr(old, name)]
         self._log.info("took a new configuration", after_restart=late)
 
     async def drain(self) -> None:
@@ -111,6 +162,12 @@ class Installation:
         for plant in self._plants:
             plant.exchanges.interrupt(cause)
 
+    def end_calls_of(self, gone: Collection[str]) -> None:
+        """End the calls in flight of keys and users that are not taken any more: streams by an error event, the others by an error."""
+        cause = Unauthenticated("the key, or whom it calls for, is not taken any more", hint="Ask whoever runs this server for a new key.")
+        for plant in self._plants:
+            plant.exchanges.interrupt_of(gone, cause)
+
     async def aclose(self) -> None:
         """End what is left."""
         if self._listener is not None:
@@ -119,6 +176,20 @@ class Installation:
             await plant.http.aclose()
             for server in plant.servers.values():
                 await server.aclose()
+
+    async def _discover(self, plant: Plant) -> None:
+        """Keep up with what one configuration's providers list, and no longer with another's."""
+        before, self._discovering = self._discovering, None
+        if before is not None:
+            await cancelled(before)
+        if plant.discovery is None:
+            self._ground.catalog.forget(lambda _: True)
+            return
+        self._ground.board.ttl = plant.config.sections.catalog.ttl
+        self._discovering = self._tasks.start(plant.discovery.run(self._failed), name="discovery")
+
+    def _failed(self, task: str, error: BaseException) -> None:
+        self._log.error("a background task failed", task=task, exc_info=error)
 
     async def _retire(self, plant: Plant) -> None:
         await plant.exchanges.idle()
@@ -153,7 +224,7 @@ async def installed(
     parts(config)  # before anything is made
     async with AsyncExitStack() as stack:
         stack.enter_context(sole_user(data))
-        engine = await asyncio.to_thread(open_store, data)
+        engine = await asyncio.to_thread(open_store, data, config.sections.store)
         stack.callback(engine.dispose)
         if (first := await asyncio.to_thread(Keys(engine, clock).first_admin)) is not None:
             log.info("made the first admin key", where=deliver(first[1], data, terminal))
@@ -162,21 +233,62 @@ async def installed(
             log.error("a background task failed", task=task, exc_info=error)
 
         tasks = await stack.enter_async_context(Tasks(failed))
-        ring = KeyRing(engine, clock, failed=failed)
+        shared = await stack.enter_async_context(open_shared(shared_server(config.sections.store), clock, data=data, failed=failed))
+        ring = KeyRing(engine, clock, failed=failed, bus=shared.bus)
         await stack.enter_async_context(ring.running())
+        vault = Vault(engine, key_source(config.sections.vault, data))
+        wallet = Wallet(engine, vault, clock, failed=failed, bus=shared.bus)
+        await stack.enter_async_context(wallet.running())
         http = await stack.enter_async_context(http1.Client())
-        installation = Installation(engine=engine, log=log, clock=clock, tasks=tasks, ring=ring, http=http)
+        catalog = await asyncio.to_thread(known_models)
+        overriding = Overriding(overrides=Overrides(engine, clock), catalog=catalog, clock=clock, log=log, failed=failed)
+        await overriding.refresh()
+        tasks.start(overriding.run(), name="overrides: look for changes")
+        pool = Pool()
+        stack.push_async_callback(asyncio.to_thread, pool.close)
+        writer = Writer(engine, failed=failed)
+        stack.push_async_callback(asyncio.to_thread, writer.close)
+        installation = Installation(
+            engine=engine,
+            writer=writer,
+            log=log,
+            clock=clock,
+            tasks=tasks,
+            ring=ring,
+            vault=vault,
+            wallet=wallet,
+            shared=shared,
+            catalog=catalog,
+            http=http,
+            pool=pool,
+        )
         stack.push_async_callback(installation.aclose)
+        ring.when_gone(installation.end_calls_of)
         await installation.start(config)
+        tasks.start(keep_clean(Records(engine), clock, lambda: installation.keep_days, failed=failed), name="exchanges: delete old rows")
+        stack.enter_context(listening(data, installation.urls))
         yield installation
 
 
-def open_store(data: Path) -> Engine:
-    """The data folder's database, at this version's schema. Raises: `StoreUnavailable`, `MigrationNeeded`."""
-    engine = open_engine(sqlite_url(data))
+def open_store(data: Path, settings: StoreSettings = DEFAULT_STORE, environment: Mapping[str, str] = os.environ) -> Engine:
+    """The database at this version's schema: the configured one, else the data folder's.
+
+    Raises: `ConfigInvalid`, `StoreUnavailable`, `MigrationNeeded`.
+    """
+    engine = open_database(data, settings, environment)
     try:
         migrate(engine)
     except BaseException:
         engine.dispose()
         raise
     return engine
+
+
+def open_database(data: Path, settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Engine:
+    """The database as it is. Raises: `ConfigInvalid`, `StoreUnavailable`."""
+    return open_engine(sqlite_url(data) if settings.url is None else address(settings.url, "store.url", environment).reveal())
+
+
+def database_file(data: Path, settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The file that the database is in, where it is in one. Raises: `ConfigInvalid`."""
+    return file_of(sqlite_url(data) if settings.url is None else address(settings.url, "store.url", environment).reveal())

@@ -12,6 +12,8 @@ PAIRS = [one + other for one in ALPHABET for other in ALPHABET]
 TIME_LETTERS = 10  # 26^10 milliseconds reach past the year 6000
 RANDOM_LETTERS = 14  # 65 bits
 STOCK = 256
+_DIGITS = str.maketrans(ALPHABET, "0123456789abcdefghijklmnop")  # as `int` reads base 26
+LAST = len(ALPHABET) ** TIME_LETTERS - 1  # the last millisecond that an id can tell
 
 
 def letters(number: int, length: int) -> str:
@@ -45,3 +47,13 @@ _random = _Random()
 def new_id(prefix: str, clock: Clock) -> str:
     """A new identifier such as `rqe_` and 24 letters; later ones sort after earlier ones, to the millisecond."""
     return f"{prefix}_{letters(int(clock.now() * 1000), TIME_LETTERS)}{_random.take()}"
+
+
+def first_id(prefix: str, seconds: float) -> str:
+    """What no identifier made at an instant (seconds since the epoch) or later sorts before."""
+    return f"{prefix}_{letters(min(max(0, int(seconds * 1000)), LAST), TIME_LETTERS)}"
+
+
+def time_of(identifier: str) -> float:
+    """When an identifier was made, in seconds since the epoch, to the millisecond."""
+    return int(identifier.rpartition("_")[2][:TIME_LETTERS].translate(_DIGITS), len(ALPHABET)) / 1000

@@ -11,14 +11,30 @@ from trunkline.errors import BadRequest, TrunklineError
 COMMANDS = {
     "serve": "Serve until stopped.",
     "demo": "Let a real model on this machine answer through Trunkline.",
-    "keys": "Make, list and revoke keys.",
+    "credentials": "Keep providers' credentials, encrypted.",
+    "vault": "Look after the key that they are encrypted with.",
+    "keys": "Make, list, change, rotate and revoke keys.",
+    "accounts": "Make, list, rename, disable and delete accounts.",
+    "users": "Make, list, change, disable and delete an account's users.",
     "config": "Check the configuration, or print an example.",
-    "models": "Get a model for this machine.",
+    "models": "List the models and what is known of them, or get one for this machine.",
     "route": "Explain where calls go.",
     "translate": "Show how a request is carried from one format to another.",
+    "backup": "Write all that the database holds into one encrypted file.",
+    "restore": "Put a backup into the database.",
     "reload": "Have the running server read its configuration again.",
     "doctor": "Check this installation, and list what it is made of.",
+    "api": "Ask the admin API of a running server anything.",
+    "remote": "Do with a running server what its admin API offers.",
 }
+
+RESOURCES = {
+    "catalog_overrides": "Say of models what you know better than the files and the providers do.",
+    "exchanges": "List the calls that have ended.",
+    "providers": "List the providers of a running server.",
+    "routes": "List the routes of a running server, and explain where calls go.",
+}
+"""The commands that are made from the admin API's resources (`trunkline.cli.resources`); one whose name is in `COMMANDS` has its own."""
 
 
 def make_app() -> App:
@@ -31,6 +47,9 @@ def make_app() -> App:
     )
     for name, help_text in COMMANDS.items():
         app.command(f"trunkline.cli.{name}:command", name=name, help=help_text)
+    for name, help_text in RESOURCES.items():
+        app.command(f"trunkline.cli.resources:{name}", name=name.replace("_", "-"), help=help_text)
+    app.register_install_completion_command(help="Have the shell complete commands.")  # pyright: ignore[reportUnknownMemberType] - its **kwargs
     return app
 
 

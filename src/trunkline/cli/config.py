@@ -19,7 +19,7 @@ def check(*, config: ConfigFile = None, json: Json = False) -> None:
     path = config_file(config)
     made = parts(load(path))
     providers = made.providers
-    names = [listed.id for listed in made.router.listed()]
+    names = [name.id for name in made.router.names()]
     without = [name for name, provider in providers.items() if provider.kind.key_required and provider.api_key is None]
     if json:
         print_json({"path": str(path) if path else None, "providers": list(providers), "models": names, "without_credential": without})
@@ -28,7 +28,7 @@ def check(*, config: ConfigFile = None, json: Json = False) -> None:
     print(f"providers: {', '.join(providers) or 'none'}")
     print(f"models: {', '.join(names) or 'none listed'}")
     for name in without:
-        print(f"note: `{name}` has no credential, so calls to it are refused")
+        print(f"note: `{name}` has no credential here, so calls to it need a stored one (`trunkline credentials add {name}`)")
 
 
 @command.command

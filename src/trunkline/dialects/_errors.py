@@ -70,7 +70,7 @@ def _meant(status: int, answer: str, words: str, body: bytes, retry_after: float
         # Its words may quote the key, and speak of an account that is not the caller's.
         return UpstreamDenied(
             f"the provider does not accept the credential that is configured for it{answer}",
-            hint="The operator can check the provider's `api_key` and its account.",
+            hint="The operator can check the provider's `api_key` or stored credentials, and its account.",
             upstream_status=status,
         )
     if status in {429, 503, 529}:

@@ -51,10 +51,10 @@ class Asked:
         judge(written.losses, (*STRICT, *stop.losses) if self._strict else stop.losses)
         return written
 
-    def tells(self, stop: Stop) -> Callable[[str], str] | None:
-        """What turns an id into the one that callers know, where the target will keep the reply under it."""
+    def tells(self, stop: Stop, credential: str = "") -> Callable[[str], str] | None:
+        """What turns an id into the one that callers know, where the target will keep the reply under it, for a stored credential."""
         kept = self.dialect.name == stop.wire.dialect.name and self.dialect.keeps(self.request)
-        return partial(stored.tell, stop.target.provider) if kept else None
+        return partial(stored.tell, stop.target.provider, credential) if kept else None
 
     def passes(self, stop: Stop, written: Written) -> bool:
         """Whether the reply goes to the caller as it comes: it is in the caller's dialect, with the names that the caller knows."""

@@ -2,15 +2,25 @@
 
 from typing import Literal
 
-from trunkline.errors import LossRefused, OperatorError, ShuttingDown, TrunklineError, UpstreamDown, UpstreamError, UpstreamRefused
+from trunkline.errors import (
+    LossRefused,
+    OperatorError,
+    ShuttingDown,
+    TrunklineError,
+    UpstreamBusy,
+    UpstreamDenied,
+    UpstreamDown,
+    UpstreamError,
+    UpstreamRefused,
+)
 
-Next = Literal["stop", "same", "next"]
-"""Give up; try the same target once more; go to the next one."""
+Next = Literal["stop", "same", "other", "next"]
+"""Give up; try the same target once more, or with another credential; go to the next one."""
 
 MOST_ATTEMPTS = 4
 
 
-def after(error: TrunklineError, *, tried: int, left: int, again: bool) -> Next:
+def after(error: TrunklineError, *, tried: int, left: int, again: bool, others: bool = False) -> Next:
     """What to do after a failed attempt, while nothing of a reply has been shown.
 
     Args:
@@ -18,11 +28,14 @@ def after(error: TrunklineError, *, tried: int, left: int, again: bool) -> Next:
         tried: attempts so far, this one included.
         left: targets that have not been tried.
         again: whether this attempt was a second one at its target.
+        others: whether the target may be tried with another credential.
     """
     if isinstance(error, LossRefused):
         return "next" if left else "stop"  # another target may speak the caller's format
     if not _lies_with_the_target(error) or tried >= MOST_ATTEMPTS:
         return "stop"
+    if others and isinstance(error, UpstreamDenied | UpstreamBusy):
+        return "other"  # it was said to the credential
     if left:
         return "next"
     if isinstance(error, UpstreamDown) and not again:

@@ -1,7 +1,7 @@
 """One request in flight, from its first byte to its line in the log."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from urllib.parse import quote
@@ -21,11 +21,12 @@ class CallerLeft(Exception):
 
 
 class Attempt(Value, frozen=True):
-    """One try at one target: `outcome` is `ok` or the error's code."""
+    """One try at one target: `outcome` is `ok` or the error's code, `credential` the id of a stored one that it was made with."""
 
     target: str
     outcome: str
     seconds: float
+    credential: str = ""
 
 
 @dataclass(slots=True)
@@ -34,9 +35,12 @@ class Exchange:
 
     Attributes:
         started: by the monotonic clock, seconds.
+        end_user: for whom the call is, where that is known.
         first_byte: seconds until the caller got the first byte of a reply.
         outcome: `ok`, `interrupted` (the caller left), or the code of the error that the caller saw.
         sent: bytes of the reply's body that were written.
+        end_user: what its caller calls the end user that it is for, where the caller's key acts for end users.
+        client_user: whom the request names, where that is nobody's identity; cut to a length.
         interrupted: it was stopped from outside; `cause` is what the caller is told, if it is still there.
     """
 
@@ -46,6 +50,8 @@ class Exchange:
     address: str
     client_request_id: str = ""
     caller: Caller | None = None
+    end_user: str = ""
+    client_user: str = ""
     model: str = ""
     stream: bool = False
     attempts: list[Attempt] = field(default_factory=list[Attempt])
@@ -106,6 +112,12 @@ class Exchanges:
         """Stop all of them: each tells its caller why in the caller's own dialect."""
         for exchange in list(self._open.values()):
             exchange.interrupt(cause)
+
+    def interrupt_of(self, gone: Collection[str], cause: TrunklineError) -> None:
+        """Stop those of keys and of users with some ids."""
+        for exchange in list(self._open.values()):
+            if exchange.caller is not None and (exchange.caller.id in gone or exchange.caller.user in gone):
+                exchange.interrupt(cause)
 
 
 class Held:

@@ -1,7 +1,7 @@
 """The straight line that every call takes: identify → read → route → attempt → relay → tell."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,23 +12,43 @@ from trunkline.base.clock import Clock
 from trunkline.base.codec import Value
 from trunkline.base.ids import new_id
 from trunkline.base.secret import scrub
-from trunkline.errors import Denied, Internal, MethodNotAllowed, NotFound, TrunklineError, UpstreamBusy, UpstreamError, UpstreamRefused
+from trunkline.dialects import Dialect
+from trunkline.errors import (
+    Denied,
+    Internal,
+    MethodNotAllowed,
+    NotFound,
+    TrunklineError,
+    UpstreamBusy,
+    UpstreamDenied,
+    UpstreamError,
+    UpstreamRefused,
+)
+from trunkline.gateway import end_user
 from trunkline.gateway.asked import Asked
 from trunkline.gateway.attempts import after, worth_telling
+from trunkline.gateway.choice import Choice, at_home, stored_id
 from trunkline.gateway.exchange import Attempt, CallerLeft, Exchange, Exchanges, attempts_header
 from trunkline.gateway.headers import Headers, error_headers, first, reply_headers
 from trunkline.gateway.health import Health
 from trunkline.gateway.losses import header
+from trunkline.gateway.permitted import permitted
 from trunkline.gateway.relay import Broken, Stream, Translation
 from trunkline.gateway.router import Router, Stop
 from trunkline.gateway.stored import Stored, tell
 from trunkline.gateway.upstream import Opened, Upstream, is_stream
 from trunkline.model.caller import Caller
+from trunkline.model.credential import Credential
 from trunkline.model.event import Started
 from trunkline.model.loss import report
+from trunkline.model.request import Request
+from trunkline.model.target import Target
 from trunkline.surfaces import Endpoint, FollowUp
 
 BACK_OFF = 0.25  # seconds before a target is tried a second time
+Tells = Callable[[str], str]
+"""Turns a provider's id into the one that callers know."""
+
 LAST_WORD = 1.0  # seconds that a slow caller has for the error event that ends its stream
 
 
@@ -37,6 +57,10 @@ class Access(Protocol):
 
     async def identify(self, headers: Headers, address: str) -> Caller:
         """The caller. Raises: `Unauthenticated`."""
+        ...
+
+    async def for_end_user(self, caller: Caller, external_id: str) -> Caller:
+        """The caller, acting for an end user whom the request names. Raises: `Denied`."""
         ...
 
 
@@ -91,10 +115,18 @@ class FollowUpCall:
     address: str
 
 
+class Way(Value, frozen=True):
+    """A target, and the credentials with which this caller's calls may go there."""
+
+    stop: Stop
+    credentials: Sequence[Credential]
+
+
 class Begun(Value, frozen=True):
     """A reply that has begun well: from here on no other target may take over."""
 
     stop: Stop
+    credential: Credential | None
     opened: Opened
     since: float
     first: bytes
@@ -110,6 +142,7 @@ class Pipeline:
         access: Access,
         router: Router,
         upstream: Upstream,
+        choice: Choice,
         health: Health,
         exchanges: Exchanges,
         clock: Clock,
@@ -119,6 +152,7 @@ class Pipeline:
         self._access = access
         self._router = router
         self._upstream = upstream
+        self._choice = choice
         self._health = health
         self._exchanges = exchanges
         self._clock = clock
@@ -153,24 +187,26 @@ class Pipeline:
                 self._told(exchange, self._clock.monotonic() - exchange.started)
 
     async def _carry(self, exchange: Exchange, call: Call, outlet: Outlet) -> None:
-        exchange.caller = await self._caller(call)
+        caller = exchange.caller = await self._caller(call)
         request = call.endpoint.dialect.read_request(await call.body(), call.endpoint.operation)
         asked = Asked(request, call.endpoint.dialect, strict=first(call.headers, b"x-trunkline-strict") == b"1")
         exchange.model, exchange.stream = request.model, request.stream
-        stops = self._router.stops(request.model, call.endpoint.dialect, request.operation)
+        await self._find_end_user(exchange, caller, call.headers, request)
+        stops = self._stops(caller, request, call.endpoint.dialect)
+        ways = [Way(stop, self._choice.of(stop.provider, exchange.caller)) for stop in stops]
         if asked.home is not None:
-            stops = self._at_home(stops, asked.home)
-        begun = await self._begin(exchange, asked, stops, call.headers)
+            ways = self._at_home(ways, asked.home)
+        begun = await self._begin(exchange, exchange.caller, asked, ways, call.headers)
         try:
             await self._relay(exchange, begun, outlet)
         except Broken as broken:
-            self._record(exchange, begun.stop, begun.since, broken.error)
+            self._record(exchange, begun.stop, begun.credential, begun.since, broken.error)
             raise
         except asyncio.CancelledError:
-            self._leave(exchange, begun.stop, begun.since)
+            self._leave(exchange, begun.stop, begun.credential, begun.since)
             raise
         else:
-            self._record(exchange, begun.stop, begun.since, None)
+            self._record(exchange, begun.stop, begun.credential, begun.since, None)
             exchange.outcome = "ok"  # the caller has all of it, whatever may still stop us
             if begun.stream is not None:
                 await begun.stream.settle()
@@ -185,7 +221,8 @@ class Pipeline:
         await self._guarded(exchange, call, outlet, self._follow(exchange, call, outlet))
 
     async def _follow(self, exchange: Exchange, call: FollowUpCall, outlet: Outlet) -> None:
-        exchange.caller = await self._caller(call)
+        caller = exchange.caller = await self._caller(call)
+        await self._find_end_user(exchange, caller, call.headers, None)
         allowed = call.endpoint.actions.get(call.action)
         if allowed is None:
             raise NotFound(f"nothing can be asked by `{call.action}`", hint=f"Known: {', '.join(filter(None, call.endpoint.actions))}.")
@@ -193,8 +230,16 @@ class Pipeline:
             raise MethodNotAllowed(f"`{call.method}` is not for this", allow=", ".join(sorted(allowed)))
         provider, wire, kept = self._router.home(call.told, call.endpoint.dialect)
         below = "/".join(filter(None, (quote(kept.id, safe=""), call.action))) + call.query
-        tells = partial(tell, provider.name)
-        opened = await self._upstream.follow(provider, wire, call.method, below, call.headers)
+        credentials = _seeing(self._choice.of(provider, exchange.caller), kept)
+        credential = self._choice.one(credentials, Target(provider.name, ""))
+        sent = () if credential is None else (credential,)
+        missing = None if sent else self._choice.missing(provider, exchange.caller)
+        tells = partial(tell, provider.name, stored_id(credential))
+        try:
+            opened = await self._upstream.follow(provider, wire, call.method, below, call.headers, sent, missing=missing)
+        except UpstreamDenied as error:
+            self._health.failed(Target(provider.name, ""), error, credential)
+            raise
         answer, clean = opened.answer, partial(scrub, secrets=opened.secrets)
         try:
             if is_stream(answer):
@@ -216,9 +261,28 @@ class Pipeline:
             raise Denied(f"the key `{caller.name}` may not call models", hint="It lacks the scope `inference`.")
         return caller
 
-    def _at_home(self, stops: list[Stop], home: Stored) -> list[Stop]:
+    async def _find_end_user(self, exchange: Exchange, caller: Caller, headers: Headers, request: Request | None) -> None:
+        """Note for whom a call is. Raises: `BadRequest`, `Denied`, where that may not be."""
+        if caller.end_users == "key":
+            exchange.client_user = end_user.claimed(headers, request) if request else ""
+        elif whom := end_user.named(headers, request):
+            exchange.end_user = whom
+            exchange.caller = await self._access.for_end_user(caller, whom)
+
+    def _stops(self, caller: Caller, request: Request, dialect: Dialect) -> list[Stop]:
+        """Where a call of a caller may go, in the order of trying."""
+        try:
+            stops = self._router.stops(request.model, dialect, request.operation)
+        except NotFound:
+            if caller.models is None:
+                raise
+            hint = "`GET /v1/models` lists those that the key may use."  # and no name of another
+            raise NotFound(f"there is no model `{request.model}`", hint=hint) from None
+        return permitted(stops, request.model, caller)
+
+    def _at_home(self, ways: list[Way], home: Stored) -> list[Way]:
         """The targets that have what the request goes on from."""
-        found = [stop for stop in stops if stop.target.provider == home.provider]
+        found = [Way(way.stop, _seeing(way.credentials, home)) for way in ways if way.stop.target.provider == home.provider]
         if not found:
             raise NotFound(
                 f"what the request goes on from is kept by `{home.provider}`, which does not serve this model",
@@ -226,67 +290,89 @@ class Pipeline:
             )
         return found
 
-    def _awake(self, stops: list[Stop]) -> list[Stop]:
+    def _rest(self, way: Way) -> float:
+        return self._health.rest(way.stop.target, way.credentials)
+
+    def _is_busy(self, way: Way) -> bool:
+        return self._health.is_busy(way.stop.target, way.credentials)
+
+    def _awake(self, ways: list[Way]) -> list[Way]:
         """The targets that may be tried now.
 
         Raises:
             UpstreamBusy: all of them asked to be left alone; it says for how long.
         """
-        awake = [stop for stop in stops if self._health.rest(stop.target) == 0]
+        awake = [way for way in ways if self._rest(way) == 0]
         if awake:
             return awake
-        soonest = min(stops, key=lambda stop: self._health.rest(stop.target))
-        if self._health.is_busy(soonest.target):
-            raise UpstreamBusy("all providers of this model are busy", retry_after=self._health.rest(soonest.target))
+        soonest = min(ways, key=self._rest)
+        if self._is_busy(soonest):
+            raise UpstreamBusy("all providers of this model are busy", retry_after=self._rest(soonest))
         return [soonest]  # it failed often, and somebody has to find out whether it is back
 
-    async def _begin(self, exchange: Exchange, asked: Asked, stops: list[Stop], headers: Headers) -> Begun:
+    async def _begin(self, exchange: Exchange, caller: Caller, asked: Asked, ways: list[Way], headers: Headers) -> Begun:
         """Try the targets that are awake until one begins a reply.
 
         Raises:
             TrunklineError: none did; where one that was passed over will be there again, the wait for it counts too.
         """
-        failures: list[TrunklineError] = [
-            UpstreamBusy("a provider of this model is busy", retry_after=self._health.rest(stop.target))
-            for stop in stops
-            if self._health.is_busy(stop.target)
-        ]
-        stops = self._awake(stops)
+        failures: list[TrunklineError] = []
+        if not self._health.calm:
+            failures += [
+                UpstreamBusy("a provider of this model is busy", retry_after=self._rest(way)) for way in ways if self._is_busy(way)
+            ]
+            ways = self._awake(ways)
+        way, *left = ways
+        credential = self._choice.one(way.credentials, way.stop.target)
+        sent: tuple[Credential, ...] = ()
+        tried: tuple[Credential, ...] = ()  # at this target
         again = False
         while True:
-            stop, *left = stops
+            if credential is not None and not again:
+                sent, tried = (*sent, credential), (*tried, credential)
             since = self._clock.monotonic()
             try:
-                return await self._try(exchange, stop, asked, headers, since)
+                return await self._try(exchange, caller, way.stop, asked, headers, since, sent if credential else ())
             except asyncio.CancelledError:
-                self._leave(exchange, stop, since)
+                self._leave(exchange, way.stop, credential, since)
                 raise
             except TrunklineError as error:
-                self._record(exchange, stop, since, error)
+                self._record(exchange, way.stop, credential, since, error)
                 failures.append(error)
-                match after(error, tried=len(exchange.attempts), left=len(left), again=again):
+                other = self._choice.one(way.credentials, way.stop.target, tried=tried) if tried else None
+                match after(error, tried=len(exchange.attempts), left=len(left), again=again, others=other is not None):
                     case "next":
-                        stops, again = left, False
+                        way, *left = left
+                        credential, tried, again = self._choice.one(way.credentials, way.stop.target), (), False
+                    case "other":
+                        credential, again = other, False
                     case "same":
                         again = True
                         await self._clock.sleep(BACK_OFF)
                     case "stop":
                         raise worth_telling(failures) from None
 
-    async def _try(self, exchange: Exchange, stop: Stop, asked: Asked, headers: Headers, since: float) -> Begun:
-        opened = await self._upstream.open(stop, asked, headers)
+    async def _try(
+        self, exchange: Exchange, caller: Caller, stop: Stop, asked: Asked, headers: Headers, since: float, sent: Sequence[Credential]
+    ) -> Begun:
+        """One attempt, with the last of the credentials; the others were sent before it."""
+        credential = sent[-1] if sent else None
+        missing = None if sent else self._choice.missing(stop.provider, caller)
+        opened = await self._upstream.open(stop, asked, headers, sent, missing=missing)
         exchange.losses = opened.written.losses
+        tells = asked.tells(stop, stored_id(credential))
         try:
             if asked.request.stream:
-                stream = self._stream(stop, asked, opened, tell=first(headers, b"x-trunkline-losses") == b"stream")
-                return Begun(stop, opened, since, await stream.begin(), stream)
-            return Begun(stop, opened, since, self._whole(exchange, stop, asked, opened, await opened.answer.read()), None)
+                stream = self._stream(stop, asked, opened, tells, tell=first(headers, b"x-trunkline-losses") == b"stream")
+                return Begun(stop, credential, opened, since, await stream.begin(), stream)
+            return Begun(
+                stop, credential, opened, since, self._whole(exchange, stop, asked, opened, tells, await opened.answer.read()), None
+            )
         except BaseException:
             await opened.answer.aclose()
             raise
 
-    def _stream(self, stop: Stop, asked: Asked, opened: Opened, *, tell: bool) -> Stream:
-        tells = asked.tells(stop)
+    def _stream(self, stop: Stop, asked: Asked, opened: Opened, tells: Tells | None, *, tell: bool) -> Stream:
         repairs = stop.provider.kind.repairs
         reader = stop.wire.dialect.read_events(request=asked.request, written=opened.written, repairs=repairs, tell=tells)
         translation = None
@@ -299,7 +385,7 @@ class Pipeline:
         """What a reply says of itself where its provider does not, and its caller's format has to."""
         return Started(new_id(asked.dialect.reply_prefix, self._clock), stop.target.model, int(self._clock.now()))
 
-    def _whole(self, exchange: Exchange, stop: Stop, asked: Asked, opened: Opened, body: bytes) -> bytes:
+    def _whole(self, exchange: Exchange, stop: Stop, asked: Asked, opened: Opened, tells: Tells | None, body: bytes) -> bytes:
         """A whole reply as the caller gets it."""
         if asked.request.operation not in stop.wire.paths:
             return body  # counted here
@@ -310,7 +396,7 @@ class Pipeline:
             raise
         exchange.usage, exchange.tool_calls = reply.usage, len(reply.tool_calls)
         if opened.passes:
-            return body if (told := asked.tells(stop)) is None else asked.dialect.tell_ids(body, told)
+            return body if tells is None else asked.dialect.tell_ids(body, tells)
         start = self._start(stop, asked)
         reply = replace(reply, id=reply.id or start.id, model=reply.model or start.model, created=reply.created or start.created)
         body, losses = asked.dialect.write_reply(opened.written.names.restored(reply), asked.request.operation)
@@ -346,17 +432,18 @@ class Pipeline:
             *header(begun.opened.written.losses),
         ]
 
-    def _record(self, exchange: Exchange, stop: Stop, since: float, error: TrunklineError | None) -> None:
-        """Note an attempt, and what it shows about its target."""
-        exchange.attempts.append(Attempt(str(stop.target), error.code if error else "ok", self._clock.monotonic() - since))
+    def _record(self, exchange: Exchange, stop: Stop, credential: Credential | None, since: float, error: TrunklineError | None) -> None:
+        """Note an attempt, and what it shows about its target and its credential."""
+        outcome = error.code if error else "ok"
+        exchange.attempts.append(Attempt(str(stop.target), outcome, self._clock.monotonic() - since, stored_id(credential)))
         if error is None:
-            self._health.succeeded(stop.target)
+            self._health.succeeded(stop.target, credential)
         else:
-            self._health.failed(stop.target, error)
+            self._health.failed(stop.target, error, credential)
 
-    def _leave(self, exchange: Exchange, stop: Stop, since: float) -> None:
+    def _leave(self, exchange: Exchange, stop: Stop, credential: Credential | None, since: float) -> None:
         """Note an attempt that was given up: it shows nothing about its target."""
-        exchange.attempts.append(Attempt(str(stop.target), "interrupted", self._clock.monotonic() - since))
+        exchange.attempts.append(Attempt(str(stop.target), "interrupted", self._clock.monotonic() - since, stored_id(credential)))
 
     async def _crash(self, exchange: Exchange, call: Call | FollowUpCall, outlet: Outlet, error: Exception) -> None:
         """Tell of a fault of ours: the trace to the log, the way to it to the caller."""
@@ -381,3 +468,18 @@ class Pipeline:
         body = native or dialect.write_error(error, exchange.id)
         await outlet.start(error.http_status, [*error_headers(error, exchange.id, len(body)), *attempts_header(exchange.attempts)])
         await outlet.write(body, more=False)
+
+
+def _seeing(credentials: Sequence[Credential], kept: Stored) -> Sequence[Credential]:
+    """The credentials that something is seen with that a provider keeps.
+
+    Raises:
+        NotFound: it was made with one that is gone, or is not the caller's to use.
+    """
+    found = at_home(credentials, kept.credential)
+    if kept.credential and not found:
+        raise NotFound(
+            f"`{kept.provider}` keeps this for a credential that is gone, or that this key may not use",
+            hint="Ask with the key that made it.",
+        )
+    return found

@@ -1,18 +1,23 @@
 """From a name to where the call may go. Pure."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Protocol
 
 from trunkline.base.codec import Annotated, Meta, Record, Value, nearest
 from trunkline.dialects import Dialect
 from trunkline.errors import BadRequest, ConfigInvalid, NotFound
 from trunkline.gateway.losses import DEFAULT, LossRule
 from trunkline.gateway.stored import Stored, find
+from trunkline.model.allowed import Models, allows
 from trunkline.model.request import Operation
 from trunkline.model.target import Target
 from trunkline.providers import Provider, Wire
-from trunkline.surfaces import Listed
+
+MOST_COMPARED = 500
+"""Names that one that nobody knows is compared with: a provider may list thousands, and this is on a request's path."""
 
 
 class TargetSettings(Record, frozen=True):
@@ -42,22 +47,59 @@ class Stop(Value, frozen=True):
     losses: Sequence[LossRule] = DEFAULT
 
 
+class Discovered(Protocol):
+    """What providers list, beside what the configuration names."""
+
+    def owners(self, model: str) -> Sequence[str]:
+        """The providers that list a model."""
+        ...
+
+    def found(self, provider: str) -> Iterable[str]:
+        """The models that a provider lists."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name that a listing shows.
+
+    Attributes:
+        id: the name to ask for.
+        target: where its calls go first.
+        route: it is a route's.
+        discovered: the provider lists it, and the configuration does not.
+    """
+
+    id: str
+    target: Target
+    route: bool = False
+    discovered: bool = False
+
+
 class Router:
-    """The names that one may ask for."""
+    """The names that one may ask for.
+
+    Args:
+        providers: by name.
+        routes: by name.
+        discovered: what providers list at this moment. It adds names, and never changes where a configured one leads.
+        draw: gives numbers from 0 to 1.
+    """
 
     def __init__(
         self,
         *,
         providers: Mapping[str, Provider],
         routes: Mapping[str, RouteSettings],
+        discovered: Discovered | None = None,
         draw: Callable[[], float] = random.random,
     ) -> None:
         self._providers = providers
+        self._discovered = discovered
         self._settings = routes
         self._routes = {name: [(_target(name, each, providers), each) for each in route.targets] for name, route in routes.items()}
         self._bare = _bare_names(providers)
         self._draw = draw
-        self._known = [listed.id for listed in self.listed()]
 
         @cache  # as many as there are providers, formats and operations
         def wire(provider: str, dialect: Dialect, operation: Operation) -> Wire | None:
@@ -104,15 +146,37 @@ class Router:
             )
         return provider, wire, found
 
-    def listed(self) -> list[Listed]:
-        """All names that a listing shows: routes, then each provider's models."""
-        routes = [Listed(name, "trunkline", self._first_dialect(targets[0][0])) for name, targets in self._routes.items()]
+    def names(self, allowed: Models = None) -> list[Name]:
+        """The names that a listing shows, of those that are allowed: routes, then each provider's models, the configured ones first."""
+        routes = [
+            Name(name, targets[0][0], route=True)
+            for name, targets in self._routes.items()
+            if allows(allowed, name, *(str(target) for target, _ in targets))
+        ]
         models = [
-            Listed(f"{provider.name}/{model}", provider.name, provider.speaks[0].dialect.name)
+            Name(name, target, discovered=target.model not in provider.settings.models)
             for provider in self._providers.values()
-            for model in provider.settings.models
+            for target in map(partial(Target, provider.name), [*provider.settings.models, *self._more(provider)])
+            if (name := self._shown(target, allowed))
         ]
         return routes + models
+
+    def _shown(self, target: Target, allowed: Models) -> str:
+        """The name under which a listing shows a provider's model: with the provider's, or without, or not at all."""
+        if allows(allowed, str(target)):
+            return str(target)
+        model = target.model
+        return model if allows(allowed, model) and model not in self._routes and len(self._owners(model)) == 1 else ""
+
+    def _more(self, provider: Provider) -> Iterable[str]:
+        found = self._discovered.found(provider.name) if self._discovered else ()
+        return (model for model in found if model not in provider.settings.models)
+
+    def _owners(self, name: str) -> list[str]:
+        """The providers that have a model of this name: those where it is configured, else those that list it."""
+        if (owners := self._bare.get(name)) is not None or self._discovered is None:
+            return owners or []
+        return [owner for owner in self._discovered.owners(name) if owner in self._providers]
 
     def _targets(self, name: str) -> list[Target]:
         if name in self._routes:
@@ -120,14 +184,14 @@ class Router:
         provider, _, model = name.partition("/")
         if model and provider in self._providers:
             return [Target(provider, model)]
-        owners = self._bare.get(name, [])
+        owners = self._owners(name)
         if len(owners) == 1:
             return [Target(owners[0], name)]
         if owners:
             raise NotFound(
                 f"several providers have a model `{name}`", hint=f"Say which: {', '.join(f'`{owner}/{name}`' for owner in owners)}."
             )
-        close = nearest(name, self._known + list(self._bare))
+        close = nearest(name, [*self._bare, *(known.id for known in self.names()[:MOST_COMPARED])])
         raise NotFound(
             f"there is no model `{name}`",
             hint=(f"Did you mean `{close}`? " if close else "") + "`GET /v1/models` lists the names; `provider/model` always works.",
@@ -139,9 +203,6 @@ class Router:
             return [targets[0][0]]
         ranked = sorted(targets, key=lambda each: (each[1].order, -(self._draw() ** (1 / each[1].weight))))
         return [target for target, _ in ranked]
-
-    def _first_dialect(self, target: Target) -> str:
-        return self._providers[target.provider].speaks[0].dialect.name
 
 
 def _target(route: str, settings: TargetSettings, providers: Mapping[str, Provider]) -> Target:

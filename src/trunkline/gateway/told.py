@@ -1,11 +1,12 @@
-"""What is told of each exchange at its end: one line in the log, and the metrics. Never a prompt, never a secret."""
+"""What is told of each exchange at its end: one line in the log, the metrics, a row. Never a prompt, never a secret."""
 
 from collections.abc import Callable
 from dataclasses import fields
 
 from trunkline.base.log import Logger
 from trunkline.base.metrics import Gauge, Registry, Spread, Tally
-from trunkline.gateway.exchange import Exchange
+from trunkline.gateway.exchange import Attempt, Exchange
+from trunkline.model.caller import Caller
 from trunkline.model.usage import Usage
 
 SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -13,10 +14,13 @@ BUCKETS = tuple(field.name for field in fields(Usage) if field.name != "approxim
 
 
 class Teller:
-    """Writes the line and counts."""
+    """Writes the line, counts, and has the row kept."""
 
-    def __init__(self, log: Logger, registry: Registry, in_flight: Callable[[], int]) -> None:
+    def __init__(
+        self, log: Logger, registry: Registry, in_flight: Callable[[], int], *, note: Callable[[Exchange, float], None] | None = None
+    ) -> None:
         self._log = log
+        self._note = note
         self._exchanges = Tally("trunkline_exchanges", "Calls, by what became of them.", ["path", "outcome"], registry=registry)
         self._attempts = Tally("trunkline_attempts", "Attempts at providers.", ["provider", "outcome"], registry=registry)
         self._seconds = Spread(
@@ -33,6 +37,8 @@ class Teller:
         """Write the line of one exchange, and count it."""
         self._count(exchange, seconds)
         self._log.info("exchange", **_line(exchange, seconds))
+        if self._note is not None:
+            self._note(exchange, seconds)
 
     def crashed(self, request_id: str, error: Exception) -> None:
         """A fault of ours, with its trace."""
@@ -65,10 +71,10 @@ def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
         "stream": exchange.stream,
         "address": exchange.address,
         "sent": exchange.sent,
-        "attempts": [f"{attempt.target} {attempt.outcome} {attempt.seconds * 1000:.0f}ms" for attempt in exchange.attempts],
+        "attempts": list(map(_attempt, exchange.attempts)),
     }
     if exchange.caller:
-        line["key"] = exchange.caller.id
+        line.update(_whose(exchange, exchange.caller))
     if exchange.first_byte is not None:
         line["first_byte_ms"] = round(exchange.first_byte * 1000, 1)
     if exchange.client_request_id:
@@ -82,6 +88,22 @@ def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
     if exchange.error:
         line.update(exchange.error.facts)
     return line
+
+
+def _attempt(attempt: Attempt) -> str:
+    told = f"{attempt.target} {attempt.outcome} {attempt.seconds * 1000:.0f}ms"
+    return f"{told} {attempt.credential}" if attempt.credential else told
+
+
+def _whose(exchange: Exchange, caller: Caller) -> dict[str, object]:
+    whose: dict[str, object] = {"key": caller.id, "account": caller.account}
+    if caller.user:
+        whose["user"] = caller.user
+    if exchange.end_user:
+        whose["end_user"] = exchange.end_user
+    if exchange.client_user:
+        whose["client_user"] = exchange.client_user
+    return whose
 
 
 def _provider(target: str) -> str:

@@ -1,7 +1,7 @@
 """One attempt at one target: sign, send, judge the head of the answer."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -11,10 +11,11 @@ from trunkline.base.codec import Value
 from trunkline.base.ids import new_id
 from trunkline.base.secret import Secret, scrub
 from trunkline.dialects import Dialect, Written
-from trunkline.errors import ConfigInvalid, EgressDenied, UpstreamDown, UpstreamError, UpstreamGarbled, UpstreamTimeout
+from trunkline.errors import ConfigInvalid, EgressDenied, NoCredential, UpstreamDown, UpstreamError, UpstreamGarbled, UpstreamTimeout
 from trunkline.gateway.asked import Asked
 from trunkline.gateway.headers import Headers, first, of_error, retry_after, to_provider
 from trunkline.gateway.router import Stop
+from trunkline.model.credential import Credential
 from trunkline.model.event import Ended, Finished, Reply, Started, TextDelta, Used
 from trunkline.model.part import Text
 from trunkline.model.request import Request
@@ -109,13 +110,17 @@ class Upstream:
         self._servers = servers
         self._clock = clock
 
-    async def open(self, stop: Stop, asked: Asked, headers: Headers) -> Opened:
+    async def open(
+        self, stop: Stop, asked: Asked, headers: Headers, sent: Sequence[Credential] = (), *, missing: NoCredential | None = None
+    ) -> Opened:
         """Send a request to a target, and return when the head of a good answer is there.
 
         Args:
             stop: the target.
             asked: what the caller asked.
             headers: the caller's, names in lower case.
+            sent: the credential to call it with at the end, and before it those that were tried in the same call.
+            missing: what is wrong, where there is none and it takes one to call the provider.
 
         Raises:
             CallerError: the request cannot be read, or not be carried there.
@@ -131,7 +136,7 @@ class Upstream:
         if provider.kind.answer is not None:
             given = dialect.read_request(written.body, request.operation)
             return Opened(self._spoken(provider.kind.answer(given), dialect, given), written, passes)
-        base_url, key = await self._address(provider)
+        base_url, key = await self._address(provider, sent, missing)
         given = to_provider(headers) if asked.dialect.name == dialect.name else []
         names = {name for name, _ in given}
         out = [
@@ -145,7 +150,7 @@ class Upstream:
             out.append(sign(provider.kind, key.reveal()))
         url = base_url.rstrip("/") + stop.wire.paths[request.operation]
         response = await self._sent(provider, "POST", url, out, written.body)
-        opened = Opened(_Received(response), written, passes, (key.reveal(),) if key else ())
+        opened = Opened(_Received(response), written, passes, _revealed(key, sent))
         try:
             await self._judge(opened, response.status, dialect, stream=request.stream)
         except BaseException:
@@ -153,7 +158,17 @@ class Upstream:
             raise
         return opened
 
-    async def follow(self, provider: Provider, wire: Wire, method: str, below: str, headers: Headers) -> Opened:
+    async def follow(
+        self,
+        provider: Provider,
+        wire: Wire,
+        method: str,
+        below: str,
+        headers: Headers,
+        sent: Sequence[Credential] = (),
+        *,
+        missing: NoCredential | None = None,
+    ) -> Opened:
         """Ask a provider about something that it keeps.
 
         Args:
@@ -162,18 +177,20 @@ class Upstream:
             method: of HTTP.
             below: what stands behind the path of its calls: the id, what is to be done with it, the query.
             headers: the caller's, names in lower case.
+            sent: the credential to ask it with.
+            missing: what is wrong, where there is none and it takes one.
 
         Raises:
             UpstreamError: the provider failed, or refused; it may have no such thing.
             OperatorError: it cannot be called as it is configured.
         """
-        base_url, key = await self._address(provider)
+        base_url, key = await self._address(provider, sent, missing)
         out = [(b"accept", b"*/*"), (b"user-agent", b"trunkline"), *to_provider(headers)]
         if key is not None:
             out.append(sign(provider.kind, key.reveal()))
         url = f"{base_url.rstrip('/')}{wire.paths['chat']}/{below}"
         response = await self._sent(provider, method, url, out, b"")
-        opened = Opened(_Received(response), Written(b""), True, (key.reveal(),) if key else ())
+        opened = Opened(_Received(response), Written(b""), True, _revealed(key, sent))
         try:
             await self._judge(opened, response.status, wire.dialect, stream=False)
         except BaseException:
@@ -209,13 +226,15 @@ class Upstream:
         if stream and not is_stream(answer):
             raise UpstreamGarbled("the provider answered a request for a stream with something else")
 
-    async def _address(self, provider: Provider) -> tuple[str, Secret | None]:
+    async def _address(self, provider: Provider, sent: Sequence[Credential], missing: NoCredential | None) -> tuple[str, Secret | None]:
         if (server := self._servers.get(provider.name)) is not None:
             address = await server.ready()
             return address.base_url, address.api_key
         if provider.base_url is None:
             raise ConfigInvalid(f"the provider `{provider.name}` has no `base_url`")
-        return provider.base_url, provider.credential()
+        if missing is not None:
+            raise missing
+        return provider.base_url, sent[-1].secret if sent else None
 
     def _spoken(self, reply: Reply, dialect: Dialect, request: Request) -> Answer:
         """A reply from inside this process, written as a provider would write it."""
@@ -275,6 +294,11 @@ class _Spoken:
 
     async def aclose(self) -> None:
         self._pieces = iter(())
+
+
+def _revealed(key: Secret | None, sent: Sequence[Credential]) -> tuple[str, ...]:
+    """What the provider has got to see, and may repeat."""
+    return (key.reveal(), *(each.secret.reveal() for each in sent[:-1])) if key else ()
 
 
 def is_stream(answer: Answer) -> bool:

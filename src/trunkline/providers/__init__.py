@@ -6,19 +6,18 @@ from typing import Literal
 
 from trunkline.base.codec import Annotated, Meta, Record
 from trunkline.base.secret import Secret
+from trunkline.catalog.fields import CardFields
+from trunkline.catalog.known import FREE, Known, Source
 from trunkline.dialects import Dialect, Repair
-from trunkline.errors import NoCredential
 from trunkline.model.card import UNKNOWN, Card
 from trunkline.model.event import Reply
+from trunkline.model.price import Price
 from trunkline.model.request import Operation, Request
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 BaseUrl = Annotated[str, Meta(pattern=r"^https?://[^/?#@\s]+(/[^?#\s]*)?$")]
 SecretSource = Annotated[str, Meta(pattern="^(env|file):.+")]
-
-
 ModelName = Annotated[str, Meta(min_length=1)]
-Parameter = Literal["temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "seed"]
 
 
 class Timeouts(Record, frozen=True):
@@ -29,28 +28,8 @@ class Timeouts(Record, frozen=True):
     silence: Annotated[Seconds, Meta(description="Between two pieces of the answer.")] = 120.0
 
 
-class ModelSettings(Record, frozen=True):
-    """What the operator says about one model. Of what is not said nothing is assumed."""
-
-    max_output: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="The most tokens it writes.")] = None
-    forbidden: Annotated[list[Parameter], Meta(description="Parameters that it refuses. They are left out, and the caller is told.")] = []
-    tool_name_limit: Annotated[
-        Annotated[int, Meta(ge=16, le=256)] | None, Meta(description="The most characters of a tool's name; longer ones are shortened.")
-    ] = None
-    thinking: Annotated[
-        Literal["budget", "adaptive", "none"] | None,
-        Meta(description="How it is told to think: by a budget of tokens, by an effort, or not at all."),
-    ] = None
-
-    @property
-    def card(self) -> Card:
-        """The same as the model's card."""
-        return Card(
-            max_output=self.max_output,
-            forbidden=frozenset(self.forbidden),
-            tool_name_limit=self.tool_name_limit,
-            thinking=self.thinking,
-        )
+class ModelSettings(CardFields, frozen=True):
+    """What the operator says about one model. Of what is not said, what the catalogue knows counts."""
 
 
 class Settings(Record, frozen=True):
@@ -60,7 +39,10 @@ class Settings(Record, frozen=True):
     base_url: Annotated[BaseUrl | None, Meta(description="Where it is, without the part of the path that the format itself adds.")] = None
     api_key: Annotated[
         SecretSource | None,
-        Meta(description="Where its credential is: `env:NAME` or `file:PATH`. The credential never stands in this file."),
+        Meta(
+            description="Where its credential is: `env:NAME` or `file:PATH`. The credential never stands in this file. Others are stored "
+            "with `trunkline credentials add`."
+        ),
     ] = None
     timeouts: Timeouts = Timeouts()
     price: Annotated[Literal["free"] | None, Meta(description="`free` says that calls cost nothing.")] = None
@@ -100,6 +82,8 @@ class Kind:
         api_key: where the credential is, unless the settings say otherwise.
         key_required: whether a call without a credential is useless.
         headers: sent where the caller did not send its own.
+        vendor: whose models it has, as the catalogue names vendors, where another address does not say otherwise.
+        lists: the path of its list of models, if it has one.
         price: what is known without asking.
         repairs: what its streams get wrong and we mend.
         settings: the record of its settings.
@@ -114,6 +98,8 @@ class Kind:
     api_key: str | None = None
     key_required: bool = True
     headers: Mapping[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    vendor: str | None = None
+    lists: str | None = None
     price: Literal["free"] | None = None
     repairs: frozenset[Repair] = frozenset()
     settings: type[Settings] = Settings
@@ -123,13 +109,18 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A kind of provider, configured: one upstream that calls can go to."""
+    """A kind of provider, configured: one upstream that calls can go to. `api_key` is the configuration's; others may be stored.
+
+    Attributes:
+        known: what the catalogue knows of its models; without one only what the settings say.
+    """
 
     name: str
     kind: Kind
     settings: Settings
     base_url: str | None
     api_key: Secret | None
+    known: Known | None = None
 
     @property
     def speaks(self) -> tuple[Wire, ...]:
@@ -151,21 +142,33 @@ class Provider:
 
     def card(self, model: str) -> Card:
         """What is known of one of its models."""
+        if self.known is not None:
+            return self.known.card(model)
         models = self.settings.models
         return models[model].card if isinstance(models, dict) and model in models else UNKNOWN
 
-    def credential(self) -> Secret | None:
-        """The credential to call it with, if it has any.
+    def price(self, model: str, at: float) -> Price | None:
+        """What one of its models costs at an instant, in seconds since the Unix epoch; `None` where nobody knows."""
+        if self.known is not None:
+            return self.known.price(model, at)
+        return FREE if self.free else None
 
-        Raises:
-            NoCredential: the provider needs one and there is none.
-        """
-        if self.api_key is None and self.kind.key_required:
-            raise NoCredential(
-                f"the provider `{self.name}` has no credential",
-                hint=f"The operator can set `providers.{self.name}.api_key` to `env:NAME` or `file:PATH`.",
-            )
-        return self.api_key
+    @property
+    def free(self) -> bool:
+        """Whether its calls cost nothing."""
+        return (self.settings.price or self.kind.price) == "free"
+
+    @property
+    def source(self) -> Source:
+        """The same as the catalogue sees it."""
+        models = self.settings.models
+        return Source(
+            name=self.name,
+            vendor=self.kind.vendor,
+            base_url=self.base_url,
+            free=self.free,
+            own={name: each.card for name, each in models.items()} if isinstance(models, dict) else {},
+        )
 
 
 def sign(kind: Kind, key: str) -> tuple[bytes, bytes]:

@@ -9,5 +9,7 @@ PROVIDER = Kind(
     api_key="env:ANTHROPIC_API_KEY",
     sign="x-api-key",
     headers={b"anthropic-version": b"2023-06-01"},
+    vendor="anthropic",
+    lists="/v1/models?limit=1000",
     speaks=(Wire(ANTHROPIC, {"chat": "/v1/messages", "count_tokens": "/v1/messages/count_tokens"}),),
 )

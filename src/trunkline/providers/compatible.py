@@ -7,6 +7,7 @@ from trunkline.providers import Kind, Wire
 PROVIDER = Kind(
     title="OpenAI-compatible",
     key_required=False,
+    lists="/models",
     speaks=(
         Wire(OPENAI_CHAT, {"chat": "/chat/completions"}),
         Wire(OPENAI_EMBEDDINGS, {"embeddings": "/embeddings"}),

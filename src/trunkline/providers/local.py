@@ -23,5 +23,6 @@ PROVIDER = Kind(
     launched=True,
     settings=LocalSettings,
     repairs=frozenset({"first_role"}),
+    lists="/v1/models",
     speaks=(Wire(OPENAI_CHAT, {"chat": "/v1/chat/completions"}),),
 )

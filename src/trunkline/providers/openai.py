@@ -9,6 +9,8 @@ PROVIDER = Kind(
     title="OpenAI",
     base_url="https://api.openai.com/v1",
     api_key="env:OPENAI_API_KEY",
+    vendor="openai",
+    lists="/models",
     speaks=(
         Wire(OpenAIChat(limit_field="max_completion_tokens"), {"chat": "/chat/completions"}),
         Wire(OPENAI_RESPONSES, {"chat": "/responses"}),

@@ -7,7 +7,7 @@ every error has the shape that the caller's SDK reads.
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from trunkline.base.clock import Clock
 from trunkline.base.ids import new_id
@@ -16,7 +16,7 @@ from trunkline.errors import Denied, Internal, MethodNotAllowed, NotFound, Trunk
 from trunkline.gateway.exchange import Exchange
 from trunkline.gateway.headers import Headers, error_headers, first, request_ids
 from trunkline.gateway.pipeline import Access, Call, FollowUpCall, Pipeline
-from trunkline.model.caller import Scope
+from trunkline.model.caller import Caller, Scope
 from trunkline.server.body import Receive, read_body
 from trunkline.server.cors import Cors
 from trunkline.server.proxies import Proxies
@@ -34,13 +34,25 @@ class Page:
 
     Attributes:
         content_type: of the body.
-        read: gives status and body for what stands behind the path (`""` for the path itself).
+        read: gives status and body for what stands behind the path (`""` for the path itself), for whoever asks (nobody, where it is open).
         scope: what a caller needs to read it; none means that it is open to everybody.
     """
 
     content_type: bytes
-    read: Callable[[str], tuple[int, bytes]]
+    read: Callable[[str, Caller | None], tuple[int, bytes]]
     scope: Scope | None = None
+
+
+class Apart(Protocol):
+    """An application of its own for some of the paths, apart from calls."""
+
+    def serves(self, path: str) -> bool:
+        """Whether a path is one of its."""
+        ...
+
+    async def answer(self, scope: Incoming, receive: Receive, send: Send, *, path: str, address: str, extra: Headers) -> None:
+        """Answer one request; the answer gets the extra headers."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +68,7 @@ class Site:
     cors: Cors
     proxies: Proxies
     max_body: int
+    api: Apart | None = None
 
     def follow_up(self, path: str) -> FollowUp | None:
         """What a path is about that stands below one of the follow-ups."""
@@ -85,6 +98,10 @@ class Application:
             await self._call(site, endpoint, address, cors, scope, receive, send)
         elif (follow_up := site.follow_up(path)) is not None and scope["method"] != "OPTIONS":
             await self._follow(site, follow_up, path, address, cors, scope, send)
+        elif scope["method"] == "OPTIONS" and (allowed := site.cors.preflight(first(headers, b"origin"))):
+            await self._preflight(allowed, send)
+        elif site.api is not None and site.api.serves(path):
+            await site.api.answer(scope, receive, send, path=path, address=address, extra=cors)
         else:
             await self._page(site, path, address, cors, scope, send)
 
@@ -121,14 +138,15 @@ class Application:
         scope["extensions"]["trunkline.on_disconnect"](exchange.interrupt)
         return exchange
 
+    async def _preflight(self, allowed: Headers, send: Send) -> None:
+        channel = Channel(send, [])
+        await channel.start(204, [*allowed, *request_ids(new_id("rqe", self._clock))])
+        await channel.write(b"", more=False)
+
     async def _page(self, site: Site, path: str, address: str, cors: Headers, scope: Incoming, send: Send) -> None:
         request_id = new_id("rqe", self._clock)
         headers: Headers = scope["headers"]
         channel = Channel(send, cors)
-        if scope["method"] == "OPTIONS" and (allowed := site.cors.preflight(first(headers, b"origin"))):
-            await Channel(send, []).start(204, [*allowed, *request_ids(request_id)])
-            await channel.write(b"", more=False)
-            return
         try:
             content_type, status, body = await self._read(site, path, address, scope["method"], headers)
             head = [(b"content-type", content_type), *request_ids(request_id), (b"content-length", str(len(body)).encode())]
@@ -143,6 +161,7 @@ class Application:
 
     async def _read(self, site: Site, path: str, address: str, method: str, headers: Headers) -> tuple[bytes, int, bytes]:
         page, rest = _find(site.pages, path)
+        caller: Caller | None = None
         if page is None or page.scope is not None:
             caller = await site.access.identify(headers, address)
             if page is not None and page.scope not in caller.scopes:
@@ -152,7 +171,7 @@ class Application:
         if page is None or method not in {"GET", "HEAD"}:
             allow = "POST" if page is None else "GET, HEAD"
             raise MethodNotAllowed(f"`{path}` does not answer {method}", hint=f"Use {allow}.", allow=allow)
-        return page.content_type, *page.read(rest)
+        return page.content_type, *page.read(rest, caller)
 
 
 class Channel:

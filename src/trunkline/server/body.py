@@ -14,6 +14,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 SILENCE = 60.0  # seconds between two pieces of a body
 MOST_ENCODINGS = 3  # one upon the other
+OPERATORS_LIMIT = "That is `server.max_body_bytes`; the operator can raise it."
 
 
 async def read_body(
@@ -22,6 +23,7 @@ async def read_body(
     limit: int,
     decoders: Mapping[bytes, DecoderFactory] = DECODERS,
     whole: Callable[[], bool] = lambda: False,
+    hint: str = OPERATORS_LIMIT,
 ) -> bytes:
     """The whole body, decoded.
 
@@ -31,6 +33,7 @@ async def read_body(
         limit: the most bytes, after decoding.
         decoders: by `Content-Encoding`.
         whole: whether all of it has arrived, as far as the server tells: then it needs no time.
+        hint: what is said to who passes the limit.
 
     Raises:
         TooLarge: with the limit.
@@ -40,7 +43,7 @@ async def read_body(
     """
     declared = first(headers, b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
-        raise _too_large(limit)
+        raise _too_large(limit, hint)
     parts: list[bytes] = []
     size = 0
     more = True
@@ -51,25 +54,25 @@ async def read_body(
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > limit:
-            raise _too_large(limit)
+            raise _too_large(limit, hint)
         more = message.get("more_body", False)
     body = parts[0] if len(parts) == 1 else b"".join(parts)
     encoding = first(headers, b"content-encoding")
-    return body if encoding is None else _decoded(body, encoding, limit, decoders)
+    return body if encoding is None else _decoded(body, encoding, limit, decoders, hint)
 
 
-def _decoded(body: bytes, encoding: bytes, limit: int, decoders: Mapping[bytes, DecoderFactory]) -> bytes:
+def _decoded(body: bytes, encoding: bytes, limit: int, decoders: Mapping[bytes, DecoderFactory], hint: str) -> bytes:
     names = [name for each in encoding.split(b",") if (name := each.strip().lower()) not in {b"", b"identity"}]
     if len(names) > MOST_ENCODINGS:
         raise UnsupportedEncoding(
             f"the body is encoded {len(names)} times", hint=f"At most {MOST_ENCODINGS} are undone here; one is usual."
         )
     for name in reversed(names):
-        body = _unfolded(body, name, limit, decoders)
+        body = _unfolded(body, name, limit, decoders, hint)
     return body
 
 
-def _unfolded(body: bytes, name: bytes, limit: int, decoders: Mapping[bytes, DecoderFactory]) -> bytes:
+def _unfolded(body: bytes, name: bytes, limit: int, decoders: Mapping[bytes, DecoderFactory], hint: str) -> bytes:
     factory = decoders.get(name)
     if factory is None:
         known = ", ".join(sorted(each.decode() for each in decoders))
@@ -85,7 +88,7 @@ def _unfolded(body: bytes, name: bytes, limit: int, decoders: Mapping[bytes, Dec
             size += len(piece)
             body = b""
             if size > limit:
-                raise _too_large(limit)
+                raise _too_large(limit, hint)
     except ValueError as error:
         raise BadRequest(f"the body cannot be decoded: {error}") from None
     if not decoder.finished:
@@ -93,8 +96,8 @@ def _unfolded(body: bytes, name: bytes, limit: int, decoders: Mapping[bytes, Dec
     return b"".join(parts)
 
 
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(f"the body is larger than {limit} bytes", hint="That is `server.max_body_bytes`; the operator can raise it.")
+def _too_large(limit: int, hint: str) -> TooLarge:
+    return TooLarge(f"the body is larger than {limit} bytes", hint=hint)
 
 
 async def _next(receive: Receive) -> MutableMapping[str, Any]:

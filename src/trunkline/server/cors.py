@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 Headers = list[tuple[bytes, bytes]]
 
-METHODS = b"GET, POST, OPTIONS"
+METHODS = b"GET, POST, PATCH, PUT, DELETE, OPTIONS"
 # The vendors' SDKs send a dozen headers of their own in a browser (`x-stainless-…`). The asterisk stands for all but `authorization`, and
 # only for requests without cookies (https://fetch.spec.whatwg.org/#http-access-control-allow-headers); we know no cookies.
 HEADERS = b"authorization, *"

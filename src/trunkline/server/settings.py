@@ -21,6 +21,9 @@ class ServerSettings(Record, frozen=True):
     cors_origins: Annotated[
         list[Annotated[str, Meta(pattern="^https?://[^/]+$")]], Meta(description="Origins of web pages that may call from a browser.")
     ] = []
+    open_docs: Annotated[
+        bool, Meta(description="Whether `/openapi.json` and `/docs/api`, which are the same in every installation, are read without a key.")
+    ] = False
     max_body_bytes: Annotated[int, Meta(ge=1024, description="The largest request, after decompression.")] = 64 * MIB
     max_header_bytes: Annotated[int, Meta(ge=1024, description="The largest request head.")] = 128 * 1024
     header_seconds: Annotated[float, Meta(gt=0, le=86_400, description="The longest that a request head may take to arrive.")] = 15.0

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trunkline.dialects import Dialect
+from trunkline.model.card import UNKNOWN, Card, State
+from trunkline.model.price import Price
 from trunkline.model.request import Operation
 
 
@@ -37,11 +39,24 @@ class Listed:
         id: the name to ask for; it may hold slashes.
         owner: the provider, or `trunkline` for a route.
         dialect: the name of the dialect that it speaks first.
+        card: what is known of it.
+        price: what it costs at that time; `None` where nobody knows.
+        at: when the listing was made, in seconds since the Unix epoch.
+        stale: the provider could not be asked whether it still has it.
     """
 
     id: str
     owner: str
     dialect: str
+    card: Card = UNKNOWN
+    price: Price | None = None
+    at: float = 0.0
+    stale: bool = False
+
+    @property
+    def lifecycle(self) -> State | None:
+        """Where it stands now; `None` where nobody knows."""
+        return self.card.lifecycle.at(self.at) if self.card.lifecycle else None
 
 
 @dataclass(frozen=True, slots=True)

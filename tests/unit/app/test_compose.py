@@ -30,7 +30,7 @@ def test_whatever_is_wrong_with_a_configuration_is_known_before_anything_runs(tr
 
 def test_the_parts_are_those_of_the_configuration() -> None:
     made = parts(read({"providers": {"echo": {"kind": "echo", "models": ["echo"]}}, "server": {"cors_origins": ["https://chat.example"]}}))
-    assert [listed.id for listed in made.router.listed()] == ["echo/echo"]
+    assert [name.id for name in made.router.names()] == ["echo/echo"]
     assert made.cors.headers(b"https://chat.example")
 
 

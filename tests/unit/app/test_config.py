@@ -6,11 +6,12 @@ import jsonschema
 import pytest
 from jsonschema import Draft202012Validator
 
-from trunkline.app.config import connect, json_schema, load, read, secret
+from trunkline.app.config import address, connect, json_schema, load, read, secret, shared_server
 from trunkline.app.example import EXAMPLE
 from trunkline.base.secret import Secret
 from trunkline.errors import ConfigInvalid
 from trunkline.providers.local import LocalSettings
+from trunkline.store.settings import StoreSettings
 
 CANARY = "sk-canary-0123456789"
 HOME = {"kind": "compatible", "base_url": "http://127.0.0.1:8000/v1"}
@@ -212,6 +213,63 @@ def test_a_file_that_holds_no_secret_is_an_error_without_it(tmp_path: Path, cont
 def test_the_usual_variable_of_a_vendor_may_be_unset_until_it_is_needed() -> None:
     assert connect(read({"providers": {"openai": {"kind": "openai"}}}), {})["openai"].api_key is None
     assert secret("env:KEY", "x", {}, required=False) is None
+
+
+# ------------------------------------------------------------------------------------------------------- URLs of services
+def test_the_store_is_a_file_in_the_data_folder_and_memory_unless_it_is_configured() -> None:
+    store = load(None, {}).sections.store
+    assert (store.url, store.shared) == (None, "memory")
+    store = load(None, {"TRUNKLINE_STORE__URL": "env:DB", "TRUNKLINE_STORE__SHARED": "redis://cache/0"}).sections.store
+    assert (store.url, store.shared) == ("env:DB", "redis://cache/0")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://user@db:5432/trunkline?sslmode=verify-full", "sqlite:////var/lib/x.sqlite", "redis://cache/0"]
+)
+def test_a_url_without_a_password_may_stand_in_the_file(url: str) -> None:
+    assert address(url, "store.url", {}) == Secret(url)
+
+
+def test_a_url_with_a_password_is_read_from_where_the_file_says(tmp_path: Path) -> None:
+    url = f"postgresql://user:{CANARY}@db/trunkline"
+    (tmp_path / "url").write_text(f"{url}\n")
+    found = [address("env:DB", "store.url", {"DB": url}), address(f"file:{tmp_path}/url", "store.url", {})]
+    assert found == [Secret(url)] * 2
+    assert CANARY not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://user:{CANARY}@db/x",
+        f"redis://:{CANARY}@cache/0",
+        f"postgresql://db/x?password={CANARY}",
+        f"postgresql://db/x?sslpassword={CANARY}",
+        f"postgresql://[{CANARY}/x",
+    ],
+)
+def test_a_url_with_a_password_in_the_file_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        address(url, "store.url", {})
+    assert "`store.url`" in caught.value.message
+    assert CANARY not in caught.value.sentence
+
+
+def test_a_url_that_is_not_where_the_file_says_is_an_error_with_its_place() -> None:
+    with pytest.raises(ConfigInvalid, match="`store.url`: the environment variable `DB` is not set"):
+        address("env:DB", "store.url", {})
+
+
+def test_the_shared_store_is_memory_or_a_server_whose_password_is_elsewhere() -> None:
+    assert shared_server(StoreSettings(), {}) is None
+    where = shared_server(StoreSettings(shared="env:CACHE"), {"CACHE": f"redis://:{CANARY}@cache/3?prefix=acme"})
+    assert where is not None
+    assert (where.place, where.db, where.prefix, where.password) == ("cache:6379", 3, "acme", Secret(CANARY))
+    assert CANARY not in repr(where)
+    for wrong in ("memroy", f"redis://:{CANARY}@cache", "http://cache", "env:NONE"):
+        with pytest.raises(ConfigInvalid, match="`store.shared`") as caught:
+            shared_server(StoreSettings(shared=wrong), {})
+        assert CANARY not in caught.value.sentence
 
 
 # ---------------------------------------------------------------------------------------------------------------- schema

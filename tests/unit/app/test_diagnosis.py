@@ -3,8 +3,10 @@ from pathlib import Path
 import pytest
 
 from trunkline.app import diagnosis
+from trunkline.app.config import load
 from trunkline.app.diagnosis import Finding, diagnose, inventory
 from trunkline.app.lifecycle import open_store
+from trunkline.store.condition import Condition
 
 
 @pytest.fixture
@@ -39,7 +41,40 @@ def test_a_folder_that_is_not_there_yet_is_well_where_it_can_be_made(data: Path)
 
 def test_a_used_database_says_its_schema(data: Path) -> None:
     open_store(data).dispose()
-    assert found(None, data)["database"].detail.startswith("schema 0001")
+    assert found(None, data)["database"].detail.startswith("schema 0")
+
+
+def test_a_database_is_looked_at_before_an_upgrade(data: Path) -> None:
+    open_store(data).dispose()
+    findings = found(None, data)
+    assert not [finding for finding in findings.values() if finding.problem]
+    assert {name for name in findings if name.startswith("database ")} == {"database disk", "database clock", "database permissions"}
+
+
+def test_what_is_in_the_way_of_an_upgrade_is_told_with_what_to_do(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_store(data).dispose()
+    state = Condition(server="SQLite 3", size=1 << 62, seconds_ahead=7.0, obstacles=("is a standby", "is read-only"))
+    monkeypatch.setattr(diagnosis, "condition", lambda *_: state)
+    findings = found(None, data)
+    assert "MB are free" in findings["database disk"].problem
+    assert findings["database clock"].problem == "the database is 7 seconds ahead of this machine's clock"
+    assert findings["database permissions"].problem == "the database is a standby and is read-only"
+    assert all(findings[name].hint for name in ("database disk", "database clock", "database permissions"))
+
+
+def test_a_database_elsewhere_is_looked_at_there(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", f"sqlite:///{tmp_path}/elsewhere/x.sqlite")
+    config = written(tmp_path, '[store]\nurl = "env:PLACE"\n[providers.echo]\nkind = "echo"\n')
+    assert "not there yet" in found(config, data)["database"].detail
+    open_store(data, load(config).sections.store).dispose()
+    assert found(config, data)["database"].detail.startswith("schema 0")
+    assert list(data.iterdir()) == []
+    monkeypatch.delenv("PLACE")
+    assert "`PLACE` is not set" in found(config, data)["database"].problem
+
+
+def test_a_database_that_nobody_can_name_is_a_problem(data: Path, tmp_path: Path) -> None:
+    assert found(written(tmp_path, "[store"), data)["database"].problem
 
 
 def test_what_is_wrong_is_told_with_what_to_do(data: Path, tmp_path: Path) -> None:
@@ -56,7 +91,7 @@ def test_what_is_wrong_is_told_with_what_to_do(data: Path, tmp_path: Path) -> No
 def test_a_provider_without_its_credential_is_a_note_and_no_problem(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     findings = found(written(tmp_path, '[providers.openai]\nkind = "openai"\n'), data)
-    assert findings["configuration"].detail.endswith("1 providers, without credential: openai")
+    assert findings["configuration"].detail.endswith("1 providers, with stored credentials or none: openai")
     assert not findings["configuration"].problem
 
 
@@ -83,5 +118,6 @@ def test_every_member_of_every_extension_point_is_listed() -> None:
     assert inventory() == {
         "dialects": ["anthropic", "openai_chat", "openai_embeddings", "openai_responses"],
         "providers": ["anthropic", "compatible", "echo", "local", "openai"],
+        "resources": ["accounts", "catalog_overrides", "credentials", "exchanges", "keys", "providers", "routes", "users"],
         "surfaces": ["anthropic", "models", "openai"],
     }

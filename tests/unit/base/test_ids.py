@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.clock import FakeClock
-from trunkline.base.ids import RANDOM_LETTERS, TIME_LETTERS, letters, new_id
+from trunkline.base.ids import RANDOM_LETTERS, TIME_LETTERS, first_id, letters, new_id, time_of
 
 naturals = st.integers(min_value=0, max_value=26**10 - 1)
 
@@ -55,3 +55,16 @@ def test_the_order_of_texts_is_the_order_of_numbers(one: int, other: int) -> Non
 
 def test_numbers_are_padded() -> None:
     assert [letters(0, 3), letters(25, 3), letters(26, 3), letters(26**3 - 1, 3)] == ["aaa", "aaz", "aba", "zzz"]
+
+
+@given(st.floats(0, 1e11))
+def test_an_id_tells_when_it_was_made_and_stands_where_that_instant_begins(now: float) -> None:
+    made = new_id("rqe", FakeClock(now))
+    assert abs(time_of(made) - now) <= 0.001
+    assert first_id("rqe", now) <= made
+    assert made < first_id("rqe", time_of(made) + 0.0021)
+
+
+def test_an_instant_before_the_epoch_or_after_the_last_is_still_a_place() -> None:
+    assert first_id("rqe", -1) == "rqe_" + "a" * TIME_LETTERS
+    assert first_id("rqe", 1e300) == "rqe_" + "z" * TIME_LETTERS

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +13,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from trunkline.access.keys import KEY
+from trunkline.access.scopes import ROLES, most
+from trunkline.app.config import connect, load, read
 from trunkline.app.folder import sole_user
+from trunkline.app.lifecycle import open_store
+from trunkline.base.clock import SystemClock
+from trunkline.catalog.discovery import Evidence
+from trunkline.catalog.evidence import NEVER, EvidenceStore
+from trunkline.catalog.listing import Found
+from trunkline.catalog.overrides import Overrides
 from trunkline.cli import COMMANDS, run
+from trunkline.gateway.discovery import key_of
+from trunkline.model.card import Card
 
 
 class Result(NamedTuple):
@@ -161,6 +172,104 @@ def test_what_keys_refuses_is_status_1_with_a_hint(trunkline: Run, arguments: li
     assert error["code"] == code
     assert words in error["message"] + error["hint"]
     assert trunkline("keys", "list", "--json").json == []
+
+
+def test_a_key_is_changed_and_takes_the_place_of_another(trunkline: Run) -> None:
+    made = trunkline("keys", "create", "ann", "--model", "openai/*", "--model", "fast", "--end-users", "request", "--json").json
+    assert (made["models"], made["end_users"], made["account"]) == (["openai/*", "fast"], "request", "acc_default")
+    changed = trunkline("keys", "change", "ann", "--name", "bob", "--all-models", "--expires-in", "1h", "--scope", "metrics", "--json").json
+    assert (changed["name"], changed["models"], changed["scopes"], changed["end_users"]) == ("bob", None, ["metrics"], "request")
+    assert changed["expires_at"]
+    assert trunkline("keys", "change", "bob", "--expires-in", "never", "--model", "x").out == f"changed {made['id']} `bob`\n"
+    rotated = trunkline("keys", "rotate", "bob", "--grace", "30m", "--json").json
+    assert KEY.fullmatch(rotated["key"])
+    assert (rotated["before"]["id"], rotated["models"], rotated["expires_at"]) == (made["id"], ["x"], None)
+    result = trunkline("keys", "rotate", rotated["id"], "--grace", "0")
+    assert KEY.fullmatch(result.out.strip())
+    assert "works no more" in result.err
+    assert result.out.strip() not in result.err
+    result = trunkline("keys", "rotate", trunkline("keys", "list", "--json").json[-1]["id"])
+    assert "works until 20" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["create", "ann", "--scope", "account"], "bad_request", "owners"),
+        (["create", "ann", "--account", "acme"], "not_found", "accounts list"),
+        (["create", "ann", "--user", "ada"], "not_found", "users list"),
+        (["create", "ann", "--model", ""], "bad_request", "models"),
+        (["change", "nobody", "--name", "x"], "not_found", "keys list"),
+        (["change", "nobody", "--model", "x", "--all-models"], "bad_request", "--all-models"),
+        (["rotate", "nobody"], "not_found", "keys list"),
+        (["rotate", "nobody", "--grace", "soon"], "bad_request", "30m"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_keys_of_accounts_may_not_be_is_refused_with_a_hint(trunkline: Run, arguments: list[str], code: str, words: str) -> None:
+    error = trunkline("keys", *arguments, "--json").error
+    assert error["code"] == code
+    assert words in error["message"] + error["hint"]
+
+
+# ------------------------------------------------------------------------------------------------------- accounts, users
+def test_accounts_are_made_listed_renamed_disabled_and_deleted(trunkline: Run) -> None:
+    made = trunkline("accounts", "create", "acme", "--json").json
+    assert {row["name"] for row in trunkline("accounts", "list", "--json").json} == {"default", "acme"}
+    assert trunkline("accounts", "rename", "acme", "ajax").out == f"renamed {made['id']} `ajax`\n"
+    assert trunkline("accounts", "disable", "ajax", "--json").json["disabled_at"]
+    assert trunkline("accounts", "enable", made["id"], "--json").json["disabled_at"] is None
+    assert made["id"] in trunkline("accounts", "list").out
+    assert trunkline("accounts", "delete", "ajax").out == f"deleted {made['id']} `ajax`\n"
+    assert [row["name"] for row in trunkline("accounts", "list", "--json").json] == ["default"]
+    assert "ajax" in trunkline("accounts", "rename", "ajax", "x", "--json").error["message"]
+    assert trunkline("accounts", "delete", "default", "--json").error["code"] == "conflict"
+
+
+def test_users_hold_the_keys_of_their_account(trunkline: Run) -> None:
+    trunkline("accounts", "create", "acme")
+    ada = trunkline("users", "create", "ada", "--account", "acme", "--role", "owner", "--external-id", "u1", "--json").json
+    assert (ada["role"], ada["external_id"]) == ("owner", "u1")
+    for wanted in ("ada", "u1"):
+        key = trunkline("keys", "create", "laptop", "--account", "acme", "--user", wanted, "--scope", "account", "--json").json
+        assert (key["account"], key["user"]) == (ada["account"], ada["id"])
+    assert trunkline("keys", "create", "phone", "--user", ada["id"], "--json").json["account"] == ada["account"]
+    assert [row["id"] for row in trunkline("users", "list", "--account", "acme", "--json").json] == [ada["id"]]
+    assert len(trunkline("keys", "list", "--account", "acme", "--json").json) == 3
+    assert trunkline("keys", "list", "--account", "default", "--json").json == []
+    assert trunkline("users", "change", "ada", "--role", "member", "--account", "acme", "--json").error["code"] == "conflict"
+    assert trunkline("users", "delete", "ada", "--account", "acme", "--json").error["code"] == "conflict"
+    trunkline("users", "create", "bob", "--account", "acme", "--role", "owner")
+    changed = trunkline("users", "change", "u1", "--account", "acme", "--role", "member", "--external-id", "", "--json").json
+    assert (changed["role"], changed["external_id"], changed["name"]) == ("member", None, "ada")
+    assert trunkline("users", "disable", ada["id"]).out == f"disabled {ada['id']} `ada`\n"
+    assert trunkline("users", "enable", "ada", "--account", "acme", "--json").json["disabled_at"] is None
+    assert "bob" in trunkline("users", "list").out
+    assert trunkline("users", "delete", ada["id"], "--json").json["id"] == ada["id"]
+    assert all(row["revoked_at"] for row in trunkline("keys", "list", "--account", "acme", "--json").json)
+    assert trunkline("users", "create", "x", "--role", "ownr", "--json").error["hint"] == "Did you mean `owner`?"
+
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "accounts.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_s_commands_run_one_after_the_other(trunkline: Run) -> None:
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL) for line in block.strip().splitlines()]
+    assert len(lines) > 10
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        assert program == "trunkline"
+        result = trunkline(*arguments)
+        assert result.status == 0, (line, result.err)
+    kept = {row["name"] for row in trunkline("keys", "list", "--json").json if row["revoked_at"] is None}
+    assert kept == {"bob-laptop", "nightly-job", "shop-backend"}
+
+
+def test_what_the_guide_says_of_roles_and_settings_is_so() -> None:
+    rows = dict(re.findall(r"^\| `(owner|admin|member|service)` \| (.*?) \|", GUIDE, re.MULTILINE))
+    assert {role: set(re.findall(r"\w+", scopes)) for role, scopes in rows.items()} == {role: most(role, "acc_x") for role in ROLES}
+    [settings] = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
+    assert read(tomllib.loads(settings)).sections.accounts.unknown_end_users == "create"
 
 
 # ---------------------------------------------------------------------------------------------------------------- config
@@ -420,3 +529,62 @@ def test_what_cannot_be_explained_is_status_1_with_the_nearest_name(trunkline: R
     result = trunkline("route", "explain", *arguments, "--json")
     assert (result.status, result.error["code"]) == (1, "not_found")
     assert words in result.error["hint"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- models
+MODELS = """
+[catalog]
+discover = true
+[providers.anthropic]
+kind = "anthropic"
+models = ["claude-haiku-5-5", "claude-of-tomorrow"]
+[providers.home]
+kind = "compatible"
+base_url = "http://127.0.0.1:8000/v1"
+[providers.echo]
+kind = "echo"
+models = ["echo"]
+[routes.smart]
+targets = [{ model = "anthropic/claude-haiku-5-5" }]
+"""
+
+
+def test_models_are_listed_with_limits_prices_and_where_these_come_from(trunkline: Run, home: Path) -> None:
+    (home / "trunkline.toml").write_text(MODELS)
+    rows = {row["name"]: row for row in trunkline("models", "--json").json}
+    assert list(rows) == ["smart", "anthropic/claude-haiku-5-5", "anthropic/claude-of-tomorrow", "echo/echo"]
+    haiku = rows["anthropic/claude-haiku-5-5"]
+    assert (haiku["provider"], haiku["context_window"], haiku["max_output"], haiku["lifecycle"]) == (
+        "anthropic",
+        1_000_000,
+        128_000,
+        "active",
+    )
+    assert haiku["price"]["dollars_per_million"]["output"] == "0.50"
+    assert haiku["price"]["tiers"][0]["above"] == 100_000
+    assert haiku["price"]["source"].startswith("https://")
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", haiku["price"]["date"])
+    assert (rows["smart"]["from"], rows["smart"]["price"]) == ("route", haiku["price"])
+    assert (rows["anthropic/claude-of-tomorrow"]["price"], rows["anthropic/claude-of-tomorrow"]["context_window"]) == (None, None)
+    assert rows["echo/echo"]["price"]["free"]
+    table = trunkline("models").out
+    assert "1,000,000" in table
+    assert "free" in table
+    assert not (home / ".local").exists(), "looking makes no database"
+
+
+def test_models_that_a_server_found_are_listed_with_the_age_of_the_list_and_overrides_count(trunkline: Run, home: Path) -> None:
+    (home / "trunkline.toml").write_text(MODELS)
+    folder = home / "data"
+    engine = open_store(folder)
+    [provider] = [each for each in connect(load(home / "trunkline.toml")).values() if each.name == "home"]
+    evidence = Evidence(status="discovered", models=(Found("qwen3", Card(context_window=9)),), observed_at=1_700_000_000.0)
+    EvidenceStore(engine).save_if(key_of(provider), evidence, NEVER)
+    Overrides(engine, SystemClock()).create(provider="home", model="qwen3", card={"max_output": 7}, price={"rates": {"input": "1.5"}})
+    engine.dispose()
+    rows = {row["name"]: row for row in trunkline("models", "--json", "--data", str(folder)).json}
+    found = rows["home/qwen3"]
+    assert (found["from"], found["stale"], found["listed_at"]) == ("discovery", True, "2023-11-14T22:13:20Z")
+    assert (found["context_window"], found["max_output"]) == (9, 7)
+    assert (found["price"]["dollars_per_million"], found["price"]["source"]) == ({"input": "1.50"}, "the operator")
+    assert "stale, 2023-11-14T22:13:20Z" in trunkline("models", "--data", str(folder)).out

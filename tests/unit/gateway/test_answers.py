@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from tests.fakes.clock import FakeClock
+from tests.fakes.wallet import Wallet
 from trunkline.dialects import Dialect, Written
 from trunkline.dialects.anthropic import DIALECT as ANTHROPIC
 from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from trunkline.gateway.asked import Asked
+from trunkline.gateway.choice import Choice
 from trunkline.gateway.exchange import Exchange, Exchanges
 from trunkline.gateway.health import Health
 from trunkline.gateway.pipeline import Call, Pipeline
@@ -106,7 +108,7 @@ class Around:
         kind = Kind(title="x", speaks=COMPATIBLE.speaks if dialect == OPENAI_CHAT else ECHO.speaks)
         return [stop(kind, dialect)]
 
-    async def open(self, where: Stop, request: object, headers: object) -> Opened:
+    async def open(self, where: Stop, request: object, headers: object, sent: object, *, missing: object) -> Opened:
         return Opened(Answer([self.answer]), Written(b""), passes=True, secrets=(CANARY,))
 
 
@@ -116,6 +118,7 @@ async def answered(dialect: Dialect, answer: bytes, *, stream: bool) -> Outlet:
         access=around,
         router=around,  # type: ignore[arg-type]
         upstream=around,  # type: ignore[arg-type]
+        choice=Choice(wallet=Wallet(), providers={}, rest=lambda credential, target: 0.0),
         health=Health(clock),
         exchanges=Exchanges(),
         clock=clock,

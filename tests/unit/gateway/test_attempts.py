@@ -79,3 +79,15 @@ def test_what_would_be_lost_is_told_where_nothing_else_went_wrong_after_it() -> 
 def test_without_a_wait_the_last_error_is_told() -> None:
     first, last = UpstreamBusy("busy"), UpstreamDown("down")
     assert worth_telling([first, last]) is last
+
+
+@pytest.mark.parametrize("kind", [*ANYWHERE_ELSE, *NOWHERE_ELSE, LossRefused])
+@pytest.mark.parametrize("left", [0, 2])
+@pytest.mark.proves("credentials.rest")
+def test_what_was_said_to_a_credential_is_tried_with_another_one_first(kind: type[TrunklineError], left: int) -> None:
+    alone = after(kind("x"), tried=1, left=left, again=False)
+    assert after(kind("x"), tried=1, left=left, again=False, others=True) == ("other" if kind in {UpstreamBusy, UpstreamDenied} else alone)
+
+
+def test_other_credentials_are_no_way_around_the_most_attempts() -> None:
+    assert after(UpstreamDenied("x"), tried=MOST_ATTEMPTS, left=1, again=False, others=True) == "stop"

@@ -4,6 +4,7 @@ import pytest
 
 from trunkline.errors import ShuttingDown
 from trunkline.gateway.exchange import Attempt, Exchange, Exchanges, attempts_header
+from trunkline.model.caller import Caller
 
 
 def exchange(request_id: str = "rqe_a") -> Exchange:
@@ -84,3 +85,16 @@ async def test_all_of_them_are_interrupted_the_one_that_has_ended_already_includ
         exchanges.interrupt(ShuttingDown("x"))
     assert running.interrupted
     assert not ended.interrupted
+
+
+async def test_calls_of_who_is_gone_are_interrupted_and_no_others() -> None:
+    exchanges = Exchanges()
+    cause = ShuttingDown("x")
+    theirs, for_them, others, nobodys = (exchange(f"rqe_{name}") for name in "abcd")
+    theirs.caller = Caller(id="key_a", kind="service", name="a", scopes=frozenset())
+    for_them.caller = Caller(id="key_b", kind="service", name="b", scopes=frozenset(), user="usr_a")
+    others.caller = Caller(id="key_b", kind="service", name="b", scopes=frozenset(), user="usr_b")
+    with exchanges.held(theirs), exchanges.held(for_them), exchanges.held(others), exchanges.held(nobodys):
+        exchanges.interrupt_of({"key_a", "usr_a"}, cause)
+    assert [each.interrupted for each in (theirs, for_them, others, nobodys)] == [True, True, False, False]
+    assert theirs.cause is for_them.cause is cause

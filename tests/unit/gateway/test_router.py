@@ -11,8 +11,10 @@ from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from trunkline.dialects.openai_embeddings import DIALECT as OPENAI_EMBEDDINGS
 from trunkline.errors import BadRequest, ConfigInvalid, NotFound
 from trunkline.gateway.losses import DEFAULT, LossRule
+from trunkline.gateway.permitted import permitted
 from trunkline.gateway.router import Router, RouteSettings
 from trunkline.gateway.stored import Stored
+from trunkline.model.caller import Caller
 from trunkline.model.request import Operation
 from trunkline.providers import Kind, Provider, Settings
 from trunkline.providers.anthropic import PROVIDER as ANTHROPIC_KIND
@@ -206,18 +208,55 @@ def test_a_stop_knows_how_its_provider_is_called() -> None:
     assert stop.wire.paths["count_tokens"] == "/v1/messages/count_tokens"
 
 
-def test_a_listing_shows_routes_first_then_the_models_of_each_provider() -> None:
-    listed = router(fast=[{"model": "claude/sonnet"}]).listed()
-    assert [(each.id, each.owner, each.dialect) for each in listed] == [
-        ("fast", "trunkline", "anthropic"),
-        ("home/qwen3", "home", "openai_chat"),
-        ("home/shared", "home", "openai_chat"),
-        ("home/org/deep/model", "home", "openai_chat"),
-        ("lab/shared", "lab", "openai_chat"),
-        ("lab/mistral", "lab", "openai_chat"),
-        ("claude/sonnet", "claude", "anthropic"),
-        ("echo/echo", "echo", "openai_chat"),
+def test_the_names_are_the_routes_first_and_then_the_models_of_each_provider() -> None:
+    names = router(fast=[{"model": "claude/sonnet"}]).names()
+    assert [(each.id, str(each.target), each.route) for each in names] == [
+        ("fast", "claude/sonnet", True),
+        ("home/qwen3", "home/qwen3", False),
+        ("home/shared", "home/shared", False),
+        ("home/org/deep/model", "home/org/deep/model", False),
+        ("lab/shared", "lab/shared", False),
+        ("lab/mistral", "lab/mistral", False),
+        ("claude/sonnet", "claude/sonnet", False),
+        ("echo/echo", "echo/echo", False),
     ]
+
+
+class Lists:
+    """What providers list, as a test says."""
+
+    def __init__(self, **lists: list[str]) -> None:
+        self.lists = lists
+
+    def owners(self, model: str) -> list[str]:
+        return [name for name, models in self.lists.items() if model in models]
+
+    def found(self, provider: str) -> list[str]:
+        return self.lists.get(provider, [])
+
+
+def test_a_listed_model_is_called_by_its_bare_name_as_a_configured_one_is() -> None:
+    found = Lists(lab=["mistral", "org/new"], gone=["lost"])
+    routes = Router(providers=PROVIDERS, routes={}, discovered=found)
+    assert tried(routes, "org/new") == ["lab/org/new"]
+    assert [(each.id, each.discovered) for each in routes.names() if each.target.provider == "lab"] == [
+        ("lab/shared", False),
+        ("lab/mistral", False),
+        ("lab/org/new", True),
+    ]
+    with pytest.raises(NotFound):
+        tried(routes, "lost")
+    found.lists = {}
+    with pytest.raises(NotFound):
+        tried(routes, "org/new")
+
+
+def test_a_list_never_changes_where_a_configured_name_leads() -> None:
+    found = Lists(lab=["qwen3", "new"], claude=["qwen3", "new"])
+    routes = Router(providers=PROVIDERS, routes={}, discovered=found)
+    assert tried(routes, "qwen3") == ["home/qwen3"]
+    with pytest.raises(NotFound, match="several providers have a model `new`"):
+        tried(routes, "new")
 
 
 def test_a_route_to_a_provider_that_is_not_there_is_a_configuration_error_with_the_nearest() -> None:
@@ -234,3 +273,42 @@ def test_a_route_to_a_provider_that_is_not_there_is_a_configuration_error_with_t
 def test_a_target_that_means_nothing_is_refused(target: dict[str, object]) -> None:
     with pytest.raises(ConfigInvalid):
         router(fast=[target])
+
+
+# ------------------------------------------------------------------------------------------------------- what is allowed
+def lists(models: tuple[str, ...] | None, **routes: list[dict[str, object]]) -> list[str]:
+    return [name.id for name in router(**routes).names(models)]
+
+
+ROUTES: dict[str, list[dict[str, object]]] = {
+    "fast": [{"model": "home/qwen3"}, {"model": "lab/mistral", "order": 1}],
+    "slow": [{"model": "claude/sonnet"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("models", "listed"),
+    [
+        (("fast",), ["fast"]),
+        (("lab/*",), ["fast", "lab/shared", "lab/mistral"]),
+        (("claude/sonnet", "home/q*"), ["fast", "slow", "home/qwen3", "claude/sonnet"]),
+        (("sonnet",), ["sonnet"]),
+        (("shared",), []),  # which two have, so that it names none
+        (("nothing",), []),
+        ((), []),
+    ],
+)
+def test_a_key_is_shown_what_it_may_ask_for(models: tuple[str, ...], listed: list[str]) -> None:
+    assert lists(models, **ROUTES) == listed
+
+
+def test_a_key_without_a_list_is_shown_everything() -> None:
+    assert lists(None, **ROUTES) == lists(("*",), **ROUTES) == [name.id for name in router(**ROUTES).names()]
+
+
+def test_what_is_shown_can_be_asked_for() -> None:
+    for models in (("fast",), ("lab/*",), ("sonnet", "*mini*"), ("claude/sonnet",)):
+        caller = Caller(id="key_a", kind="service", name="ann", scopes=frozenset({"inference"}), models=models)
+        for name in lists(models, **ROUTES):
+            dialect = ANTHROPIC if "sonnet" in name else OPENAI_CHAT
+            assert permitted(router(**ROUTES).stops(name, dialect, "chat"), name, caller)

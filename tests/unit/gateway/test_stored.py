@@ -10,14 +10,18 @@ NAMES = st.from_regex(r"[a-z0-9_.-]{1,12}", fullmatch=True)  # of providers, as 
 IDS = st.text(min_size=1).filter(lambda text: text.strip("."))
 
 
-@given(NAMES, IDS)
-def test_an_id_that_is_told_leads_home(provider: str, object_id: str) -> None:
-    assert find(tell(provider, object_id)) == Stored(provider, object_id)
+CREDENTIALS = st.just("") | st.from_regex(r"cred_[a-z]{24}", fullmatch=True)
+
+
+@given(NAMES, CREDENTIALS, IDS.filter(lambda text: not text.startswith("cred_")))
+def test_an_id_that_is_told_leads_home(provider: str, credential: str, object_id: str) -> None:
+    assert find(tell(provider, credential, object_id)) == Stored(provider, object_id, credential)
 
 
 def test_a_told_id_begins_as_responses_do_and_is_one_step_of_a_url() -> None:
-    told = tell("openai", "resp_68af09")
+    told = tell("openai", "", "resp_68af09")
     assert told == "resp_openai~resp_68af09"
+    assert tell("openai", "cred_ab", "resp_68af09") == "resp_openai~cred_ab~resp_68af09"
     assert re.fullmatch(r"resp_[A-Za-z0-9._~-]+", told)
 
 

@@ -73,6 +73,7 @@ def test_a_good_exchange_is_one_line_with_ids_and_numbers(told: Told) -> None:
         "sent": 1234,
         "attempts": ["a/m upstream_busy 50ms", "b/org/m ok 1000ms"],
         "key": "key_a",
+        "account": "acc_default",
         "first_byte_ms": 250.0,
         "client_request_id": "mine-1",
         "tokens": {"input": 5, "cache_read": 80, "output": 2},
@@ -145,3 +146,21 @@ def test_a_crash_is_told_with_its_request_id_and_its_trace(told: Told) -> None:
     assert (line["level"], line["event"], line["request_id"]) == ("error", "crashed", "rqe_a")
     assert "ZeroDivisionError" in str(line["exception"])
     assert "test_told.py" in str(line["exception"])
+
+
+def test_for_whom_a_call_was_is_told(told: Told) -> None:
+    caller = Caller(id="key_a", kind="person", name="ann", scopes=frozenset(), account="acc_a", user="usr_a")
+    told.teller.tell(exchange(outcome="ok", caller=caller, end_user="u1", client_user="u2"), 1)
+    [line] = told.lines()
+    whose = {"key": "key_a", "account": "acc_a", "user": "usr_a", "end_user": "u1", "client_user": "u2"}
+    assert whose.items() <= line.items()
+
+
+def test_whoever_keeps_rows_is_told_after_the_log() -> None:
+    stream = io.StringIO()
+    log, writer = open_log(LogSettings(format="json"), stream)
+    noted: list[tuple[str, float]] = []
+    teller = Teller(log, Registry(), lambda: 0, note=lambda exchange, seconds: noted.append((exchange.id, seconds)))
+    teller.tell(exchange(outcome="ok", status=200), 1.5)
+    writer.close()
+    assert noted == [("rqe_a", 1.5)]

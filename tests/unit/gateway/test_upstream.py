@@ -33,6 +33,7 @@ from trunkline.gateway.asked import Asked
 from trunkline.gateway.router import Stop
 from trunkline.gateway.upstream import ERROR_BODY, Address, Opened, Upstream
 from trunkline.gateway.upstream import Answer as FollowUpAnswer
+from trunkline.model.credential import Credential
 from trunkline.model.event import Event, Fold, TextDelta
 from trunkline.model.part import Text
 from trunkline.model.request import Operation
@@ -115,7 +116,17 @@ async def opened(
     headers: Sequence[tuple[bytes, bytes]] = (),
     servers: dict[str, object] | None = None,
 ) -> Opened:
-    return await Upstream(http=http, servers=servers or {}, clock=FakeClock(784_111_777.0)).open(where or stop(), asked or asks(), headers)
+    where = where or stop()
+    sent, missing = credentials(where)
+    upstream = Upstream(http=http, servers=servers or {}, clock=FakeClock(784_111_777.0))
+    return await upstream.open(where, asked or asks(), headers, sent, missing=missing)
+
+
+def credentials(where: Stop) -> tuple[list[Credential], NoCredential | None]:
+    """What the configuration gives a target, or what is told where it takes one and there is none."""
+    key = where.provider.api_key
+    missing = NoCredential("no credential") if key is None and where.provider.kind.key_required else None
+    return [Credential(id="file", weight=1, secret=key)] if key else [], missing
 
 
 # ----------------------------------------------------------------------------------------------------------- what goes out
@@ -177,7 +188,7 @@ async def test_a_provider_that_refuses_stream_options_is_not_sent_any() -> None:
 
 async def test_a_call_without_the_credential_that_it_needs_is_not_made() -> None:
     http = answers(200)
-    with pytest.raises(NoCredential, match="the provider `up` has no credential"):
+    with pytest.raises(NoCredential, match="no credential"):
         await opened(http, stop(key=None))
     assert http.url == ""
 
@@ -474,7 +485,8 @@ async def test_echo_answers_in_a_format_that_it_speaks_and_the_caller_may_speak_
 # ---------------------------------------------------------------------------------------------------------- what is kept
 async def followed(http: Http, where: Stop, method: str = "GET", headers: Sequence[tuple[bytes, bytes]] = ()) -> FollowUpAnswer:
     upstream = Upstream(http=http, servers={}, clock=FakeClock())
-    return (await upstream.follow(where.provider, where.wire, method, "resp_1/items?limit=2", headers)).answer
+    sent, missing = credentials(where)
+    return (await upstream.follow(where.provider, where.wire, method, "resp_1/items?limit=2", headers, sent, missing=missing)).answer
 
 
 async def test_a_provider_is_asked_about_what_it_keeps_with_the_operators_credential() -> None:

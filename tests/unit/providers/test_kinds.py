@@ -14,7 +14,7 @@ from trunkline.dialects.anthropic import DIALECT as ANTHROPIC
 from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from trunkline.dialects.openai_chat import OpenAIChat
 from trunkline.dialects.openai_embeddings import DIALECT as OPENAI_EMBEDDINGS
-from trunkline.errors import ConfigInvalid, NoCredential
+from trunkline.errors import ConfigInvalid
 from trunkline.model.card import UNKNOWN, Card
 from trunkline.providers import Kind, Provider, Settings, Timeouts, sign
 
@@ -130,20 +130,6 @@ def test_what_is_said_of_a_model_is_its_card_and_of_others_nothing_is_known() ->
     assert mine.card("org/m") == Card(max_output=99, forbidden=frozenset({"temperature"}), tool_name_limit=32, thinking="none")
     assert mine.card("plain") == mine.card("never heard of") == UNKNOWN
     assert provider("compatible").card("m") == UNKNOWN
-
-
-@pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_a_provider_that_needs_a_credential_and_has_none_says_where_to_put_it(name: str) -> None:
-    with pytest.raises(NoCredential) as refusal:
-        provider(name).credential()
-    assert "`providers.mine.api_key`" in refusal.value.hint
-    assert provider(name, CANARY).credential() == Secret(CANARY)
-
-
-@pytest.mark.parametrize("name", ["compatible", "local", "echo"])
-def test_a_provider_that_needs_no_credential_is_called_without(name: str) -> None:
-    assert provider(name).credential() is None
-    assert provider(name, CANARY).credential() == Secret(CANARY)
 
 
 @pytest.mark.proves("G19")

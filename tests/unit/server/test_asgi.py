@@ -62,8 +62,8 @@ class Place:
             pages={
                 "/healthz": pages.health(),
                 "/metrics": pages.metrics(lambda: b"# none"),
-                "/broken": Page(b"text/plain", lambda _: 1 / 0, "inference"),
-                **pages.listing(lambda: [Listed("home/org/qwen3", "home", "openai_chat")], listing),
+                "/broken": Page(b"text/plain", lambda _, __: 1 / 0, "inference"),
+                **pages.listing(lambda _: [Listed("home/org/qwen3", "home", "openai_chat")], listing),
             },
             dialect_of=lambda path, headers: OPENAI_CHAT,
             cors=Cors([PAGE.decode()]),

@@ -291,7 +291,7 @@ class Writer:
             value = getattr(chat, name)
             if value is None:
                 continue
-            if name in self._card.forbidden:
+            if self._card.forbids(name):
                 self.losses.append(dropped(name, "this model refuses it", material=True))
             elif thinks and not self._same and name != "top_p":
                 self.losses.append(dropped(name, "it cannot be set while the model thinks", material=True))

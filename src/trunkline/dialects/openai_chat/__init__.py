@@ -89,7 +89,7 @@ class OpenAIChat(Dialect):
 
     def write_chat(self, chat: Chat, request: Request, model: str, card: Card, *, same: bool, ask_usage: bool) -> Written:
         """The request for a provider of this dialect."""
-        writer = Writer(limit_field=self.limit_field, card=card, same=same)
+        writer = Writer(limit_field=card.limit_field or self.limit_field, card=card, same=same)
         asked = same and self._asks_usage(request)
         body = writer.write(chat, model, stream=request.stream, ask_usage=ask_usage or asked)
         hidden = same and request.stream and ask_usage and not asked

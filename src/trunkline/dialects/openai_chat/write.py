@@ -45,7 +45,7 @@ class Writer:
             body[self._limit_field] = chat.max_output
         for name in ("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "seed"):
             if (value := getattr(chat, name)) is not None:
-                if name in self._card.forbidden:
+                if self._card.forbids(name):
                     self.losses.append(dropped(name, "this model refuses it", material=True))
                 elif name == "top_k":
                     self._only_here(name, value, body)

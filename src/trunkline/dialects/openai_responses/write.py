@@ -274,7 +274,7 @@ class Writer:
         for name in ("temperature", "top_p"):
             if (value := getattr(chat, name)) is None:
                 continue
-            if name in self._card.forbidden:
+            if self._card.forbids(name):
                 self.losses.append(dropped(name, "this model refuses it", material=True))
             else:
                 body[name] = value
