@@ -16,15 +16,16 @@ def tables(lines: Sequence[dict[str, Any]]) -> str:
     """Markdown: the machine, the figures of every gateway, the bars."""
     results = read(lines)
     others = [line["other"] for line in lines if line["kind"] == "run"] or [0.0]
-    parts = [_machine(next(line for line in lines if line["kind"] == "machine"), others), _figures(results), _bars(judge(results))]
+    rounds = len({line["round"] for line in lines if line["kind"] == "run"})
+    parts = [_machine(next(line for line in lines if line["kind"] == "machine"), rounds, others), _figures(results), _bars(judge(results))]
     for name in sorted(gateway for gateway in {gateway for gateway, _ in results.runs} if gateway.startswith("trunkline@")):
         parts += [f"The same for `{name}`:", _bars(judge(results, name))]
     refused = [f"- `{gateway}`, {scenario}: {why}" for (gateway, scenario), why in sorted(results.refused.items())]
     return "\n\n".join([*parts, *(["Not measured:\n\n" + "\n".join(refused)] if refused else [])])
 
 
-def _machine(line: dict[str, Any], others: Sequence[float]) -> str:
-    how = f"{line['rounds']} interleaved rounds{', the short form' if line['fast'] else ''}"
+def _machine(line: dict[str, Any], rounds: int, others: Sequence[float]) -> str:
+    how = f"{rounds} interleaved rounds{', the short form' if line['fast'] else ''}"
     return (
         f"{line['at']}, {line['cores']} cores of {line['cpu']}, {line['memory_gb']} GB, Linux {line['kernel']}, "
         f"CPython {line['python']}; median of {how}. Others used {statistics.median(others):.1f} of the cores meanwhile."

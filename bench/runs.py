@@ -1,6 +1,7 @@
 """Runs: one gateway under one load, and many of them in turns."""
 
 import json
+import math
 import subprocess
 import time
 import urllib.error
@@ -47,6 +48,7 @@ class Bench:
         tries: how often a run is repeated while others use the machine.
         fast: shorter runs.
         until: by the monotonic clock: no repetitions after it.
+        end: no further round that would not have ended by then, if it takes as long as those before it.
     """
 
     work: Path
@@ -55,6 +57,7 @@ class Bench:
     tries: int
     fast: bool
     until: float
+    end: float = math.inf
 
     def measure(self, gateways: Sequence[Gateway], scenarios: Sequence[Scenario], rounds: int, *, idle: bool) -> None:
         """All gateways under all loads, in turns; what is measured goes to the results as it comes."""
@@ -68,10 +71,15 @@ class Bench:
             try:
                 for gateway in gateways:
                     running += self._started(gateway, port)
+                longest = 0.0
                 for number in range(rounds):
+                    begun = time.monotonic()
+                    if number and begun + longest > self.end:
+                        break
                     order = running if number % 2 == 0 else running[::-1]
                     for scenario in scenarios:
                         self._turn(order, scenario, number)
+                    longest = max(longest, time.monotonic() - begun)
             finally:
                 for each in running:
                     if each.process:
