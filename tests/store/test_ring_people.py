@@ -11,12 +11,13 @@ from tests.fakes.clock import FakeClock
 from trunkline.access.accounts import Accounts
 from trunkline.access.keys import Keys
 from trunkline.access.mirror import Changes
-from trunkline.access.ring import CHANNEL, Ear, KeyRing
+from trunkline.access.ring import CHANNEL, KeyRing
 from trunkline.access.users import Users
 from trunkline.base.aio import Tasks
 from trunkline.errors import Denied, StoreUnavailable, Unauthenticated
 from trunkline.model.caller import Caller
 from trunkline.store.engine import writing
+from trunkline.store.shared.contract import Callback
 
 HERE = "192.0.2.1"
 
@@ -25,7 +26,7 @@ HERE = "192.0.2.1"
 class Bus:
     """Messages within a test; `cut` loses them, as a server that is away does."""
 
-    ears: list[Ear] = field(default_factory=list)
+    ears: list[Callback] = field(default_factory=list)
     sent: list[tuple[str, bytes]] = field(default_factory=list)
     cut: bool = False
 
@@ -36,7 +37,7 @@ class Bus:
         for ear in list(self.ears):
             ear(message)
 
-    def subscribe(self, channel: str, callback: Ear) -> Callable[[], None]:
+    def subscribe(self, channel: str, callback: Callback) -> Callable[[], None]:
         assert channel == CHANNEL
         self.ears.append(callback)
         return lambda: self.ears.remove(callback)

@@ -10,11 +10,12 @@ from tests.fakes.people import settle
 from trunkline.access.credentials import Credentials
 from trunkline.access.key_sources import FileSource
 from trunkline.access.vault import Vault
-from trunkline.access.wallet import CHANNEL, READ_SECONDS, Ear, Wallet
+from trunkline.access.wallet import CHANNEL, READ_SECONDS, Wallet
 from trunkline.base.secret import Secret
 from trunkline.errors import StoreUnavailable, VaultUnavailable
 from trunkline.model.credential import INSTALLATION, Credential, Owner
 from trunkline.store.engine import writing
+from trunkline.store.shared.contract import Callback
 from trunkline.store.tables.credentials import TABLE
 
 CANARY = "sk-canary/0123456789+abcdef="
@@ -139,7 +140,7 @@ class Bus:
     """Between two processes, here two wallets."""
 
     def __init__(self) -> None:
-        self.ears: list[Ear] = []
+        self.ears: list[Callback] = []
         self.away = False
 
     async def publish(self, channel: str, message: bytes) -> None:
@@ -149,7 +150,7 @@ class Bus:
         for ear in self.ears:
             ear(message)
 
-    def subscribe(self, channel: str, callback: Ear) -> Callable[[], None]:
+    def subscribe(self, channel: str, callback: Callback) -> Callable[[], None]:
         assert channel == CHANNEL
         self.ears.append(callback)
         return lambda: self.ears.remove(callback)

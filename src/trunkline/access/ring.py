@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from sqlalchemy import Engine, bindparam, update
 
@@ -25,6 +24,7 @@ from trunkline.base.clock import Clock
 from trunkline.errors import Denied, StoreUnavailable, Unauthenticated
 from trunkline.model.caller import Caller
 from trunkline.store.engine import writing
+from trunkline.store.shared.contract import Bus, Listener
 from trunkline.store.tables.keys import TABLE
 
 READ_SECONDS = 2.0
@@ -50,30 +50,6 @@ CHANNEL = "identity"
 
 ASK = "ask whoever runs this server for a new one."
 HEADERS = "Send a key as `Authorization: Bearer swb_…` or `x-api-key: swb_…`."
-
-
-class Ear(Protocol):
-    """What a bus tells."""
-
-    def __call__(self, message: bytes) -> None:
-        """A message came."""
-        ...
-
-    def on_gap(self) -> None:
-        """Messages may have been missed."""
-        ...
-
-
-class Bus(Protocol):
-    """Messages to every process of an installation."""
-
-    async def publish(self, channel: str, message: bytes) -> None:
-        """Send to whoever listens now. Raises: `StoreUnavailable`."""
-        ...
-
-    def subscribe(self, channel: str, callback: Ear) -> Callable[[], None]:
-        """Listen to a channel. Returns what ends it."""
-        ...
 
 
 class KeyRing:
@@ -118,7 +94,7 @@ class KeyRing:
     async def running(self) -> AsyncGenerator[None]:
         """Keep up with the database while the block runs. Raises: `StoreUnavailable`, when it cannot be read at the start."""
         self._loop = asyncio.get_running_loop()
-        stop_hearing = self._bus.subscribe(CHANNEL, _Listening(self._asked)) if self._bus else lambda: None
+        stop_hearing = self._bus.subscribe(CHANNEL, Listener(lambda _: self._asked.set(), self._asked.set)) if self._bus else lambda: None
         try:
             async with Tasks(self._failed) as tasks:
                 tasks.start(self._read_when_asked(), name="keys: read")
@@ -330,16 +306,3 @@ class KeyRing:
                 update(TABLE).where(TABLE.c.id == bindparam("key")).values(last_used_at=bindparam("at")),
                 [{"key": key, "at": at} for key, at in uses.items()],
             )
-
-
-class _Listening:
-    """For every message, and when some may have been missed, the database is looked at."""
-
-    def __init__(self, asked: asyncio.Event) -> None:
-        self._asked = asked
-
-    def __call__(self, message: bytes) -> None:  # noqa: ARG002 - it is empty
-        self._asked.set()
-
-    def on_gap(self) -> None:
-        self._asked.set()

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import cast
 
 from sqlalchemy import Engine, func, select
 
@@ -19,6 +19,7 @@ from trunkline.base.clock import Clock
 from trunkline.errors import VaultUnavailable
 from trunkline.model.credential import Credential, Owner
 from trunkline.store.engine import reading
+from trunkline.store.shared.contract import Bus, Listener
 from trunkline.store.tables.credentials import TABLE
 
 READ_SECONDS = 2.0
@@ -41,43 +42,6 @@ CHANNEL = "credentials"
 
 # Ids grow, and so do revisions: these four are the same only when nothing happened.
 _MARK = select(func.count(), func.max(TABLE.c.id), func.sum(TABLE.c.revision), func.max(TABLE.c.updated_at)).select_from(TABLE)
-
-
-class Ear(Protocol):
-    """What a bus tells."""
-
-    def __call__(self, message: bytes) -> None:
-        """A message came."""
-        ...
-
-    def on_gap(self) -> None:
-        """Messages may have been missed."""
-        ...
-
-
-class Bus(Protocol):
-    """Messages to every process of an installation."""
-
-    async def publish(self, channel: str, message: bytes) -> None:
-        """Send to whoever listens now. Raises: `StoreUnavailable`."""
-        ...
-
-    def subscribe(self, channel: str, callback: Ear) -> Callable[[], None]:
-        """Listen to a channel. Returns what ends it."""
-        ...
-
-
-class _Listening:
-    """Has the table looked at, whatever is heard."""
-
-    def __init__(self, asked: asyncio.Event) -> None:
-        self._asked = asked
-
-    def __call__(self, message: bytes) -> None:  # noqa: ARG002 - it is empty
-        self._asked.set()
-
-    def on_gap(self) -> None:
-        self._asked.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +91,7 @@ class Wallet:
     async def running(self) -> AsyncGenerator[None]:
         """Keep up with the table while the block runs. What it holds at the beginning is known when the block begins."""
         self._loop = asyncio.get_running_loop()
-        stop_hearing = self._bus.subscribe(CHANNEL, _Listening(self._asked)) if self._bus else lambda: None
+        stop_hearing = self._bus.subscribe(CHANNEL, Listener(lambda _: self._asked.set(), self._asked.set)) if self._bus else lambda: None
         try:
             async with Tasks(self._failed) as tasks:
                 tasks.start(self._read_when_asked(), name="credentials: read")
