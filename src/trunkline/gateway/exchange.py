@@ -1,7 +1,7 @@
 """One request in flight, from its first byte to its line in the log."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from urllib.parse import quote
@@ -41,6 +41,7 @@ class Exchange:
         sent: bytes of the reply's body that were written.
         end_user: what its caller calls the end user that it is for, where the caller's key acts for end users.
         client_user: whom the request names, where that is nobody's identity; cut to a length.
+        facts: those of the error that the caller saw; itself it would hold, by its trace, all that the call had in hand.
         interrupted: it was stopped from outside; `cause` is what the caller is told, if it is still there.
     """
 
@@ -62,7 +63,7 @@ class Exchange:
     usage: Usage | None = None
     tool_calls: int = 0
     losses: tuple[Loss, ...] = ()
-    error: TrunklineError | None = None
+    facts: Mapping[str, str | float | None] | None = None
     interrupted: bool = False
     cause: TrunklineError | None = None
     _scope: asyncio.Timeout | None = None

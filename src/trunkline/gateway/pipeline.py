@@ -455,7 +455,7 @@ class Pipeline:
         self, exchange: Exchange, call: Call | FollowUpCall, outlet: Outlet, error: TrunklineError, native: bytes = b""
     ) -> None:
         """Tell the caller in its own dialect: by an answer, or by the event that ends a stream which has begun."""
-        exchange.error, exchange.outcome = error, error.code
+        exchange.facts, exchange.outcome = error.facts, error.code
         dialect = call.endpoint.dialect
         if exchange.status:
             event = native or dialect.write_error_event(error, exchange.id)

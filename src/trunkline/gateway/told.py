@@ -85,8 +85,8 @@ def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
         line["tool_calls"] = exchange.tool_calls
     if exchange.losses:
         line["losses"] = [f"{loss.path} {loss.severity} {loss.change}" for loss in exchange.losses]
-    if exchange.error:
-        line.update(exchange.error.facts)
+    if exchange.facts:
+        line.update(exchange.facts)
     return line
 
 

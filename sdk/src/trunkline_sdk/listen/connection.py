@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
+from weakref import ref
 
 import httptools
 from uvicorn import Config
@@ -119,9 +120,9 @@ class Connection(HttpToolsProtocol):
         extensions: dict[str, Any] = {ON_DISCONNECT: self._register, BREAK_OFF: self._break_off}
         self.scope["extensions"] = extensions
         super().on_headers_complete()
-        cycle = self.cycle
-        extensions[BODY_WHOLE] = lambda: not cycle.more_body
-        self._open.append(cycle)
+        self._open.append(self.cycle)
+        cycle = ref(self.cycle)  # which holds the scope: a circle for each request would be left to the garbage collector
+        extensions[BODY_WHOLE] = lambda: (live := cycle()) is None or not live.more_body
         self.headers = []  # trailers end here: the app has judged the headers that it has
 
     def on_body(self, body: bytes) -> None:
