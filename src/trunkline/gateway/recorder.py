@@ -28,7 +28,7 @@ SIZES = (256, 64, 16, 4, 1)
 """Rows of one statement."""
 
 Job = Callable[[Connection], None]
-Ended = tuple[Exchange, Caller, float]
+Row = tuple[Any, ...]
 
 _COLUMNS = tuple(column.name for column in TABLE.columns)
 
@@ -48,7 +48,7 @@ class Recorder:
         self._add = add
         self._log = log
         self._most = most
-        self._ended: deque[Ended] = deque()
+        self._rows: deque[Row] = deque()
         self._asked = False
         self._leaving_out = False
         self._lost = Tally(
@@ -59,9 +59,9 @@ class Recorder:
         """Keep a row of a call. One without a caller leaves none: strangers fill no disk."""
         if exchange.caller is None or not self.keeps:
             return
-        if len(self._ended) < self._most:
+        if len(self._rows) < self._most:
             self._leaving_out = False
-            self._ended.append((exchange, exchange.caller, seconds))
+            self._rows.append(row_of(exchange, exchange.caller, seconds))  # of values alone: it may have to wait, and the call not
         else:
             self._leave_out()
         if not self._asked:
@@ -76,27 +76,27 @@ class Recorder:
             self._leaving_out = True
             self._log.warning("rows of calls are left out: the database does not keep up", waiting=self._most)
 
-    def _take(self) -> Sequence[Ended]:
+    def _take(self) -> Sequence[Row]:
         """All that waits; in the writer's thread."""
         self._asked = False
-        return [self._ended.popleft() for _ in range(len(self._ended))]
+        return [self._rows.popleft() for _ in range(len(self._rows))]
 
 
 class _Batch:
     """Writes what waits when its turn comes; the same again where it has to be repeated."""
 
-    def __init__(self, take: Callable[[], Sequence[Ended]]) -> None:
+    def __init__(self, take: Callable[[], Sequence[Row]]) -> None:
         self._take = take
-        self._rows: list[tuple[Any, ...]] | None = None
+        self._rows: Sequence[Row] | None = None
 
     def __call__(self, connection: Connection) -> None:
         if self._rows is None:
-            self._rows = [row_of(*ended) for ended in self._take()]
+            self._rows = self._take()
         if self._rows:
             _insert(connection, self._rows)
 
 
-def _insert(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+def _insert(connection: Connection, rows: Sequence[Row]) -> None:
     """Write rows by the driver itself, many to a statement.
 
     SQLAlchemy's work on each would cost as much as the database's; and with a statement for each, SQLite takes the interpreter's lock
@@ -118,7 +118,7 @@ def _insertion(rows: int, mark: str) -> str:
     return f'INSERT INTO "{TABLE.name}" ({names}) VALUES {", ".join([row] * rows)} ON CONFLICT DO NOTHING'  # noqa: S608 - names of ours alone
 
 
-def row_of(exchange: Exchange, caller: Caller, seconds: float) -> tuple[Any, ...]:
+def row_of(exchange: Exchange, caller: Caller, seconds: float) -> Row:
     """The row of a call, in the order of the table's columns."""
     attempts = exchange.attempts
     target = _name(attempts[-1].target) if attempts else None
