@@ -25,6 +25,7 @@ __all__ = [
     "Decoder",
     "Malformed",
     "Meta",
+    "Mutable",
     "Raw",
     "Record",
     "UnsetType",
@@ -68,6 +69,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class Value(msgspec.Struct, frozen=True):
     """A frozen value that is made for every call or every piece of a stream: as a frozen dataclass, and made several times as fast."""
+
+
+class Mutable(msgspec.Struct):
+    """The same for what becomes known piece by piece."""
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
 
+from trunkline.base import codec
 from trunkline.model.event import Reply
 from trunkline.model.loss import Loss
 from trunkline.model.part import ToolCall
@@ -45,7 +46,7 @@ class Names:
         if not self.changed:
             return reply
         content = tuple(replace(part, name=self.original(part.name)) if isinstance(part, ToolCall) else part for part in reply.content)
-        return replace(reply, content=content)
+        return codec.replace(reply, content=content)
 
     @property
     def changed(self) -> bool:

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
 from urllib.parse import quote
 
-from trunkline.base.codec import Value
+from trunkline.base.codec import Mutable, Value, field
 from trunkline.errors import TrunklineError
 from trunkline.model.caller import Caller
 from trunkline.model.loss import Loss
@@ -29,8 +28,7 @@ class Attempt(Value, frozen=True):
     credential: str = ""
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(Mutable):
     """What is known of one request; the log line and the metrics are written from it.
 
     Attributes:

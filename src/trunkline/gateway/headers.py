@@ -73,19 +73,27 @@ def request_ids(request_id: str) -> list[tuple[bytes, bytes]]:
 
 
 def first(headers: Headers, name: bytes) -> bytes | None:
-    """The first header of a name (lower case)."""
+    """A caller's first header of a name; all names in lower case."""
     for key, value in headers:
-        if key == name or key.lower() == name:
+        if key == name:
+            return value
+    return None
+
+
+def first_of(answer: Headers, name: bytes) -> bytes | None:
+    """A provider's first header of a name (lower case), however the provider spells it."""
+    for key, value in answer:
+        if key.lower() == name:
             return value
     return None
 
 
 def retry_after(headers: Headers, now: float) -> float | None:
     """Seconds to wait, from `retry-after-ms`, or `Retry-After` as seconds or as a date (RFC 9110, section 10.2.3)."""
-    exact = first(headers, b"retry-after-ms")
+    exact = first_of(headers, b"retry-after-ms")
     if exact is not None and (seconds := _number(exact)) is not None:
         return seconds / 1000
-    value = first(headers, b"retry-after")
+    value = first_of(headers, b"retry-after")
     if value is None:
         return None
     if (seconds := _number(value)) is not None:

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 from urllib.parse import quote
 
 from trunkline.base.clock import Clock
-from trunkline.base.codec import Value
+from trunkline.base.codec import Value, replace
 from trunkline.base.ids import new_id
 from trunkline.base.secret import scrub
 from trunkline.dialects import Dialect

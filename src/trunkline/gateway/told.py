@@ -1,16 +1,13 @@
 """What is told of each exchange at its end: one line in the log, the metrics, a row. Never a prompt, never a secret."""
 
 from collections.abc import Callable
-from dataclasses import fields
 
 from trunkline.base.log import Logger
 from trunkline.base.metrics import Gauge, Registry, Spread, Tally
 from trunkline.gateway.exchange import Attempt, Exchange
 from trunkline.model.caller import Caller
-from trunkline.model.usage import Usage
 
 SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-BUCKETS = tuple(field.name for field in fields(Usage) if field.name != "approximated")
 
 
 class Teller:
@@ -55,9 +52,8 @@ class Teller:
             self._losses.add(loss.change, loss.severity)
         if exchange.usage and exchange.attempts:
             provider = _provider(exchange.attempts[-1].target)
-            for bucket in BUCKETS:
-                if count := getattr(exchange.usage, bucket):
-                    self._tokens.add(provider, bucket, count=count)
+            for bucket, count in exchange.usage.amounts.items():
+                self._tokens.add(provider, bucket, count=count)
 
 
 def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
@@ -80,7 +76,7 @@ def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
     if exchange.client_request_id:
         line["client_request_id"] = exchange.client_request_id
     if exchange.usage:
-        line["tokens"] = {bucket: count for bucket in BUCKETS if (count := getattr(exchange.usage, bucket))}
+        line["tokens"] = exchange.usage.amounts
     if exchange.tool_calls:
         line["tool_calls"] = exchange.tool_calls
     if exchange.losses:

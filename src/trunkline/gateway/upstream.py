@@ -3,17 +3,18 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from trunkline.base.clock import Clock
-from trunkline.base.codec import Value
+from trunkline.base.codec import Value, replace
 from trunkline.base.ids import new_id
 from trunkline.base.secret import Secret, scrub
 from trunkline.dialects import Dialect, Written
 from trunkline.errors import ConfigInvalid, EgressDenied, NoCredential, UpstreamDown, UpstreamError, UpstreamGarbled, UpstreamTimeout
 from trunkline.gateway.asked import Asked
-from trunkline.gateway.headers import Headers, first, of_error, retry_after, to_provider
+from trunkline.gateway.headers import Headers, first_of, of_error, retry_after, to_provider
 from trunkline.gateway.router import Stop
 from trunkline.model.credential import Credential
 from trunkline.model.event import Ended, Finished, Reply, Started, TextDelta, Used
@@ -200,7 +201,7 @@ class Upstream:
 
     async def _sent(self, provider: Provider, method: str, url: str, headers: list[tuple[bytes, bytes]], body: bytes) -> http1.Response:
         limits = provider.settings.timeouts
-        timeouts = http1.Timeouts(connect=limits.connect, first_byte=limits.first_byte, silence=limits.silence)
+        timeouts = _timeouts(limits.connect, limits.first_byte, limits.silence)
         try:
             return await self._http.request(method, url, headers, body, timeouts=timeouts, max_body=LARGEST_REPLY)
         except http1.HttpError as error:
@@ -296,6 +297,11 @@ class _Spoken:
         self._pieces = iter(())
 
 
+@lru_cache
+def _timeouts(connect: float, first_byte: float, silence: float) -> http1.Timeouts:
+    return http1.Timeouts(connect=connect, first_byte=first_byte, silence=silence)
+
+
 def _revealed(key: Secret | None, sent: Sequence[Credential]) -> tuple[str, ...]:
     """What the provider has got to see, and may repeat."""
     return (key.reveal(), *(each.secret.reveal() for each in sent[:-1])) if key else ()
@@ -303,7 +309,7 @@ def _revealed(key: Secret | None, sent: Sequence[Credential]) -> tuple[str, ...]
 
 def is_stream(answer: Answer) -> bool:
     """Whether an answer comes as events."""
-    return EVENT_STREAM in (first(answer.headers, b"content-type") or b"").lower()
+    return EVENT_STREAM in (first_of(answer.headers, b"content-type") or b"").lower()
 
 
 async def _start_of(answer: Answer) -> bytes:

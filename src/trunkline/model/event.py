@@ -118,8 +118,7 @@ Event = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Value, frozen=True, kw_only=True):
     """A whole reply.
 
     Attributes:

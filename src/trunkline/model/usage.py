@@ -1,10 +1,9 @@
 """What a call used, in buckets that do not overlap."""
 
-from dataclasses import dataclass
+from trunkline.base.codec import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Value, frozen=True):
     """Tokens by bucket. The buckets are disjoint: their sum is all that was read and written.
 
     Attributes:
