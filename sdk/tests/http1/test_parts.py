@@ -5,8 +5,8 @@ import gzip
 
 import pytest
 
+from trunkline_sdk.deadline import Deadline
 from trunkline_sdk.http1 import InvalidRequest
-from trunkline_sdk.http1.deadline import Deadline
 from trunkline_sdk.http1.decoders import Gzip
 from trunkline_sdk.http1.urls import Target, split
 

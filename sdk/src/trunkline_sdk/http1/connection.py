@@ -5,7 +5,7 @@ import ssl
 from collections import deque
 from typing import TYPE_CHECKING, Protocol, cast
 
-from trunkline_sdk.http1.deadline import Deadline
+from trunkline_sdk.deadline import Deadline
 from trunkline_sdk.http1.errors import BodyCut, ConnectionLost, FirstByteTimeout, Garbled, HttpError, HttpTimeout, SilenceTimeout
 from trunkline_sdk.http1.framing import Framing
 from trunkline_sdk.http1.limits import DEFAULT_TIMEOUTS, Limits, Timeouts

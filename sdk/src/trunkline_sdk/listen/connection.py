@@ -3,8 +3,9 @@
 llhttp, as httptools sets it up, refuses by itself: a bare LF or CR, NUL, folded headers, a space before the colon, any second or malformed
 ``Content-Length``, ``Content-Length`` beside ``Transfer-Encoding``, codings that do not end in ``chunked``, malformed chunks. What it lets
 pass is refused here. Reliance on uvicorn's inside: the callback methods of `HttpToolsProtocol`, its `connections`, `cycle`, `flow`, `headers`,
-`loop`, `parser`, `scope`, `transport`, `url` and `_unset_keepalive_if_required`; `disconnected`, `keep_alive`, `message_event` and
-`response_started` of its cycle; `default_headers` and `tasks` of its state. The tests fail when one of them changes its meaning.
+`loop`, `parser`, `pipeline`, `scope`, `transport`, `url`, `_start_asgi_task` and `_unset_keepalive_if_required`; `disconnected`,
+`keep_alive`, `message_event`, `more_body` and `response_started` of its cycle; `default_headers` and `tasks` of its state. The tests fail
+when one of them changes its meaning.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from trunkline_sdk.deadline import Deadline
 from trunkline_sdk.listen.limits import ListenLimits
 from trunkline_sdk.outbox import Gathered, Outbox
 
@@ -59,6 +61,7 @@ class Connection(HttpToolsProtocol):
         self._deaf = False  # what still comes is dropped
         self._verdict: int | None = None  # a status to refuse with once the answers before it are complete
         self._timer: asyncio.TimerHandle | None = None  # of a head, or of lingering
+        self._idle = Deadline(self.loop, self.timeout_keep_alive_handler)  # uvicorn makes a timer after each answer
 
     # ------------------------------------------------------------------------------------------- from the transport
 
@@ -146,7 +149,12 @@ class Connection(HttpToolsProtocol):
         """Start what is pipelined, or say what was held back, or wait for the next request."""
         self._open.pop(0)
         self._callback = None
-        super().on_response_complete()
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+            else:
+                self._idle.set(self._limits.idle_seconds)
         if self._in_body or self._verdict is not None:
             self._last_words()
 
@@ -260,8 +268,11 @@ class Connection(HttpToolsProtocol):
         if callback is not None:
             callback()
 
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle.clear()
+
     def _stop_timers(self) -> None:
-        self._unset_keepalive_if_required()
+        self._idle.stop()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
