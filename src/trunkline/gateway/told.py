@@ -32,8 +32,9 @@ class Teller:
 
     def tell(self, exchange: Exchange, seconds: float) -> None:
         """Write the line of one exchange, and count it."""
-        self._count(exchange, seconds)
-        self._log.info("exchange", **_line(exchange, seconds))
+        tokens = exchange.usage.amounts if exchange.usage else {}
+        self._count(exchange, seconds, tokens)
+        self._log.info("exchange", **_line(exchange, seconds, tokens))
         if self._note is not None:
             self._note(exchange, seconds)
 
@@ -41,7 +42,7 @@ class Teller:
         """A fault of ours, with its trace."""
         self._log.error("crashed", request_id=request_id, exc_info=error)
 
-    def _count(self, exchange: Exchange, seconds: float) -> None:
+    def _count(self, exchange: Exchange, seconds: float, tokens: dict[str, int]) -> None:
         self._exchanges.add(exchange.path, exchange.outcome)
         self._seconds.note(exchange.path, seconds)
         if exchange.first_byte is not None:
@@ -50,13 +51,13 @@ class Teller:
             self._attempts.add(_provider(attempt.target), attempt.outcome)
         for loss in exchange.losses:
             self._losses.add(loss.change, loss.severity)
-        if exchange.usage and exchange.attempts:
+        if tokens and exchange.attempts:
             provider = _provider(exchange.attempts[-1].target)
-            for bucket, count in exchange.usage.amounts.items():
+            for bucket, count in tokens.items():
                 self._tokens.add(provider, bucket, count=count)
 
 
-def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
+def _line(exchange: Exchange, seconds: float, tokens: dict[str, int]) -> dict[str, object]:
     line: dict[str, object] = {
         "request_id": exchange.id,
         "path": exchange.path,
@@ -76,7 +77,7 @@ def _line(exchange: Exchange, seconds: float) -> dict[str, object]:
     if exchange.client_request_id:
         line["client_request_id"] = exchange.client_request_id
     if exchange.usage:
-        line["tokens"] = exchange.usage.amounts
+        line["tokens"] = tokens
     if exchange.tool_calls:
         line["tool_calls"] = exchange.tool_calls
     if exchange.losses:
