@@ -3,6 +3,7 @@
 from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from trunkline.dialects.openai_embeddings import DIALECT as OPENAI_EMBEDDINGS
 from trunkline.dialects.openai_responses import DIALECT as OPENAI_RESPONSES
+from trunkline.dialects.openai_speech import DIALECT as OPENAI_SPEECH
 from trunkline.surfaces import Endpoint, FollowUp, Surface
 
 SURFACE = Surface(
@@ -11,6 +12,7 @@ SURFACE = Surface(
         Endpoint("/v1/chat/completions", "chat", OPENAI_CHAT),
         Endpoint("/v1/responses", "chat", OPENAI_RESPONSES),
         Endpoint("/v1/embeddings", "embeddings", OPENAI_EMBEDDINGS),
+        Endpoint("/v1/audio/speech", "speech", OPENAI_SPEECH),
     ),
     follow_ups=(
         FollowUp(

@@ -21,11 +21,12 @@ def test_every_surface_has_a_title_and_serves_something_below_v1(surface: Surfac
     assert all(each.path.startswith("/v1/") and not each.path.endswith("/") for each in (*surface.endpoints, *surface.listings))
 
 
-def test_openais_clients_find_chat_completions_responses_and_embeddings() -> None:
+def test_openais_clients_find_chat_completions_responses_embeddings_and_speech() -> None:
     assert [(each.path, each.operation, each.dialect.name) for each in OPENAI.endpoints] == [
         ("/v1/chat/completions", "chat", "openai_chat"),
         ("/v1/responses", "chat", "openai_responses"),
         ("/v1/embeddings", "embeddings", "openai_embeddings"),
+        ("/v1/audio/speech", "speech", "openai_speech"),
     ]
 
 
