@@ -159,6 +159,8 @@ class Records:
         """
         if self._too_large:
             raise EventTooLarge(self._limit)
+        if not self._raw and len(chunk) <= self._limit and (plain := _plain(chunk)) is not None:
+            return plain
         records: list[bytes] = []
         lines = chunk.split(b"\n")
         tail = lines.pop()
@@ -187,6 +189,16 @@ class Records:
             raise EventTooLarge(self._limit)
         return records
 
+    @property
+    def resting(self) -> bool:
+        """What came so far was whole records, and no part of another."""
+        return not self._raw
+
+    @property
+    def full(self) -> bool:
+        """A record has outgrown the limit: every further read says so."""
+        return self._too_large
+
     def end(self) -> bytes | None:
         """The record that the end of the body completes, with the line ends that it lacks, if it has data.
 
@@ -198,6 +210,26 @@ class Records:
         if self._data + _data_bytes(bytes(self._line)) <= 0:
             return None
         return bytes(self._raw) + (b"\n\n" if self._line else b"\n")
+
+
+def _plain(chunk: bytes) -> list[bytes] | None:
+    """The records of a read that is whole blocks, each with one blank line behind it, and LF for every line end; None for any other."""
+    end = chunk.find(b"\n\n")
+    if end <= 0 or b"\r" in chunk or chunk.startswith(b"\n"):
+        return None
+    if end == len(chunk) - 2:  # one block, as in nearly every read
+        return [chunk] if chunk.startswith(b"data: {") or _has_data(chunk) else []
+    if not chunk.endswith(b"\n\n") or b"\n\n\n" in chunk:
+        return None
+    return [block + b"\n\n" for block in chunk[:-2].split(b"\n\n") if _has_data(block)]
+
+
+def _has_data(block: bytes) -> bool:
+    """Whether the joined data of a block, whose lines end with LF, is not empty."""
+    start = 0 if block.startswith(b"data: ") else block.find(b"\ndata: ") + 1
+    if (start or block.startswith(b"data: ")) and block[start + 6 : start + 7] not in {b"", b"\n"}:  # what nearly every block is
+        return True
+    return sum(map(_data_bytes, block.split(b"\n"))) > 1
 
 
 def _data_bytes(line: bytes) -> int:

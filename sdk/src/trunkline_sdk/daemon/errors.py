@@ -58,13 +58,16 @@ class AddressRefused(DaemonError, ValueError):
 
 
 class CallFailed(DaemonError):
-    """`kind` is the class of D1, `reason` the daemon's own words, cleaned, or empty."""
+    """`kind` is the class of D1, `reason` the daemon's own words, cleaned, or empty; `timed_out`: a deadline of ours passed."""
 
-    def __init__(self, message: str, kind: Kind, classification: Classification = TERMINAL, *, reason: str = "") -> None:
+    def __init__(
+        self, message: str, kind: Kind, classification: Classification = TERMINAL, *, reason: str = "", timed_out: bool = False
+    ) -> None:
         super().__init__(message)
         self.kind: Kind = kind
         self.classification = classification
         self.reason = reason
+        self.timed_out = timed_out
 
 
 class SurfaceNotServed(DaemonError):

@@ -9,6 +9,7 @@ async with Client("http://127.0.0.1:18888", secret=secret) as client:
 ```
 """
 
+from trunkline_sdk.daemon.client.arriving import Arriving
 from trunkline_sdk.daemon.client.client import Client, Driver, Reply
 from trunkline_sdk.daemon.client.options import Options
 from trunkline_sdk.daemon.client.provider import Provider
@@ -22,6 +23,7 @@ __all__ = [
     "ORIGINAL",
     "OURS",
     "Answer",
+    "Arriving",
     "Catalogue",
     "Client",
     "Driver",

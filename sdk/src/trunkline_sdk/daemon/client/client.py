@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from trunkline_sdk.daemon.client.arriving import Arriving
 from trunkline_sdk.daemon.client.options import Options
 from trunkline_sdk.daemon.client.stream import Stream
-from trunkline_sdk.daemon.client.transport import FAILURES, Answer, Transport, over_tcp
+from trunkline_sdk.daemon.client.transport import FAILURES, Answer, Transport, over_tcp, waited
 from trunkline_sdk.daemon.errors import CallFailed, RefreshRefused, StepRefused
 from trunkline_sdk.daemon.gojson import Unreadable, decode, encode
 from trunkline_sdk.daemon.messages import (
@@ -143,6 +144,19 @@ class Client:
         return await self._bounded(
             where, within, math.inf if timed else self._options.invoke_seconds, self._invoked(where, request, fields)
         )
+
+    async def begin(
+        self, provider: str, request: Request, credential: Credential | None = None, *, within: float | None = None
+    ) -> Arriving:
+        """The answer of an invoke, once it has begun; `within` bounds the wait for that. It is the caller's to close.
+
+        Raises:
+            CallFailed: There is none.
+        """
+        where = self._where(routes.INVOKE, provider, credential)
+        fields = self._operation(where, request, credential)
+        answer = await self._bounded(where, within, math.inf, self._opened(routes.INVOKE, where, fields, request.body, request.timeout))
+        return Arriving(answer, where)
 
     async def stream(self, provider: str, request: Request, credential: Credential | None = None, *, within: float | None = None) -> Stream:
         """The stream, once the daemon has begun it. It is the caller's to close.
@@ -279,9 +293,9 @@ class Client:
         url = route.url(self._base, where.provider)
         try:
             return await self._transport.request(route.method, url, [*self._authorization, *accept, *fields], body, timeouts=waits)
-        except FAILURES:
-            pass  # its text holds the address: the error that follows has no part of it
-        raise failures.unanswered(where)
+        except FAILURES as error:  # its text holds the address: the error that follows has no part of it
+            late = waited(error)
+        raise failures.unanswered(where, late)
 
     async def _opened(
         self, route: Route, where: Where, fields: list[tuple[bytes, bytes]], body: bytes = b"", told: float | None = None
@@ -314,9 +328,9 @@ class Client:
             return await _read(answer, route.answer_bytes)
         except _TooLarge:
             pass
-        except FAILURES:
+        except FAILURES as error:
             if route is routes.INVOKE or self._fixes.lost_answers_are_retryable:
-                lost = failures.unanswered(where)
+                lost = failures.unanswered(where, waited(error))
         raise lost
 
     async def _control(self, route: Route, where: Where, message: msgspec.Struct, within: float | None) -> tuple[int, bytes]:

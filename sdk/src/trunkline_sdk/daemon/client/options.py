@@ -15,6 +15,7 @@ class Options:
     own; a call's `within` replaces both. `header_seconds` is the wait for the head of any answer; where a request has a timeout it is that
     and `margin_seconds`, so that the daemon's own error comes first. `record_silence` is the longest time between two records of a stream,
     whatever keep-alives come between them (K17); None waits for ever.
+    No wait for more of any answer is longer than that either.
     """
 
     fixes: Fixes = OURS
@@ -32,6 +33,5 @@ class Options:
         """
         lifted = timeout is not None and self.fixes.header_wait_follows_timeout
         wait = timeout + self.margin_seconds if timeout is not None and lifted else self.header_seconds
-        return Timeouts(
-            connect=self.connect_seconds, first_byte=wait, silence=wait if lifted else math.inf, pool=max(wait, self.connect_seconds)
-        )
+        silence = min(wait if lifted else math.inf, math.inf if self.record_silence is None else self.record_silence)
+        return Timeouts(connect=self.connect_seconds, first_byte=wait, silence=silence, pool=max(wait, self.connect_seconds))

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from trunkline_sdk.http1 import Client, HttpError, Limits, Origin, Timeouts
+from trunkline_sdk.http1 import Client, HttpError, HttpTimeout, Limits, Origin, Timeouts
 
 P = TypeVar("P", bound=asyncio.Protocol)
 
@@ -14,6 +14,11 @@ FAILURES = (HttpError, OSError)
 
 _LIMITS = Limits(head_bytes=1024 * 1024, unfolded_bytes=1 << 62, connections=10_000, waiters=100_000)
 """The client has bounds of its own for bodies; heads may hold long lists of losses."""
+
+
+def waited(error: Exception) -> str:
+    """How long was waited for what, where that was too long; without the address."""
+    return f"{error.seconds:g} s for {error.what}" if isinstance(error, HttpTimeout) else ""
 
 
 class Answer(Protocol):

@@ -131,15 +131,16 @@ def refused(where: Where, status: int, headers: Headers, data: bytes, now: datet
     return CallFailed(where.text(status, said), kind, classification, reason=said)
 
 
-def unanswered(where: Where) -> CallFailed:
-    """Nothing came back, or an invoke's answer broke off."""
-    return CallFailed(f"{where.label} got no answer from the daemon", "transport", AGAIN)
+def unanswered(where: Where, late: str = "") -> CallFailed:
+    """Nothing came back, or an invoke's answer broke off; `late` says how long was waited for what, where that was too long."""
+    said = f": waited {late}" if late else ""
+    return CallFailed(f"{where.label} got no answer from the daemon{said}", "transport", AGAIN, timed_out=bool(late))
 
 
 def out_of_time(where: Where, *, own: bool, fixes: Fixes) -> CallFailed:
     """A deadline for the whole call passed: our built-in one (`own`) or the caller's."""
     again = own and fixes.own_deadlines_are_retryable
-    return CallFailed(f"{where.label} took too long", "transport", AGAIN if again else Classification())
+    return CallFailed(f"{where.label} took too long", "transport", AGAIN if again else Classification(), timed_out=True)
 
 
 def unusable(where: Where, status: int = 0) -> CallFailed:
@@ -150,6 +151,11 @@ def unusable(where: Where, status: int = 0) -> CallFailed:
 def broken(where: Where, why: str = "broke off") -> CallFailed:
     """A stream that had opened did not come to its end."""
     return CallFailed(f"{where.label} {why}", "transport", FAILOVER)
+
+
+def silent(where: Where) -> CallFailed:
+    """A stream that had opened said nothing for too long."""
+    return CallFailed(f"{where.label} was silent for too long", "transport", FAILOVER, timed_out=True)
 
 
 def bad_provider(where: Where) -> CallFailed:
