@@ -16,9 +16,13 @@ class Wallet:
 
     def __init__(self) -> None:
         self.held: dict[str, dict[Owner, tuple[Credential, ...]]] = {}
+        self.revoked: set[tuple[str, Owner]] = set()
 
     def of(self, provider: str) -> Mapping[Owner, tuple[Credential, ...]]:
         return self.held.get(provider, {})
+
+    def ended(self, provider: str, owner: Owner) -> bool:
+        return (provider, owner) in self.revoked
 
     def put(self, provider: str, *credentials: Credential, owner: Owner = INSTALLATION) -> None:
         self.held.setdefault(provider, {})[owner] = credentials

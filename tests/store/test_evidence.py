@@ -17,6 +17,16 @@ LIST = Evidence(
     models=(Found("a"), Found("b", Card(context_window=9, max_output=5, lifecycle=Lifecycle(state="deprecated", retires_at="2026-12-11")))),
     observed_at=1000.5,
 )
+BEHIND = Evidence(
+    status="discovered",
+    models=(
+        Found("a", Card(surfaces=frozenset({"responses", "messages"}), inputs=frozenset({"text", "image"}), tools=False)),
+        Found("b", Card(surfaces=frozenset())),
+    ),
+    left_out=3,
+    observed_at=1000.5,
+)
+"""What a daemon tells more than others."""
 
 
 @pytest.fixture
@@ -31,6 +41,11 @@ def test_what_is_kept_is_loaded(store: EvidenceStore) -> None:
     empty = Evidence(status="empty", observed_at=2000.0)
     assert store.save_if(KEY, empty, 1) == 2
     assert store.all() == {KEY: Kept(empty, 2)}
+
+
+def test_what_a_daemon_tells_of_its_models_is_kept(store: EvidenceStore) -> None:
+    store.save_if(KEY, BEHIND, NEVER)
+    assert store.load(KEY).evidence == BEHIND
 
 
 @pytest.mark.proves("catalog.fence")

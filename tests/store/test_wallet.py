@@ -10,7 +10,7 @@ from tests.fakes.people import settle
 from trunkline.access.credentials import Credentials
 from trunkline.access.key_sources import FileSource
 from trunkline.access.vault import Vault
-from trunkline.access.wallet import CHANNEL, READ_SECONDS, Wallet
+from trunkline.access.wallet import CREDENTIALS, READ_SECONDS, Wallet
 from trunkline.base.secret import Secret
 from trunkline.errors import StoreUnavailable, VaultUnavailable
 from trunkline.model.credential import INSTALLATION, Credential, Owner
@@ -144,14 +144,14 @@ class Bus:
         self.away = False
 
     async def publish(self, channel: str, message: bytes) -> None:
-        assert (channel, message) == (CHANNEL, b"")
+        assert (channel, message) == (CREDENTIALS.name, b"")
         if self.away:
             raise StoreUnavailable("away")
         for ear in self.ears:
             ear(message)
 
     def subscribe(self, channel: str, callback: Callback) -> Callable[[], None]:
-        assert channel == CHANNEL
+        assert channel == CREDENTIALS.name
         self.ears.append(callback)
         return lambda: self.ears.remove(callback)
 

@@ -14,7 +14,7 @@ from sdk.tests.daemon.fixtures_daemon import Fixtures
 from trunkline_sdk import http1
 from trunkline_sdk.daemon.messages import ProviderInfo
 from trunkline_sdk.daemon.server import Backend, Daemon
-from trunkline_sdk.daemon.server.running import Exposed, _named, run
+from trunkline_sdk.daemon.server.running import Exposed, named, run
 from trunkline_sdk.http1 import Client
 
 
@@ -123,7 +123,7 @@ async def test_an_address_that_is_taken_is_told() -> None:
 
 
 def test_the_host_that_is_served_is_one_of_its_names() -> None:
-    assert [_named(host) for host in ("10.0.0.5", "daemon.internal", "0.0.0.0", "::", "")] == [
+    assert [named(host) for host in ("10.0.0.5", "daemon.internal", "0.0.0.0", "::", "")] == [
         ["10.0.0.5"],
         ["daemon.internal"],
         [],

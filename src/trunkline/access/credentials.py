@@ -127,7 +127,7 @@ class Credentials:
         self._vault.prepare()
         try:
             with writing(self._engine) as connection:
-                _check_owner(connection, account, user)
+                check_owner(connection, account, user)
                 _check_free(connection, row)
                 connection.execute(insert(TABLE).values(**row, **self._vault.seal(connection, TABLE, row, secret)))
         except IntegrityError:
@@ -228,14 +228,15 @@ class Credentials:
 
     def check_provider(self, provider: str) -> None:
         """Whether there is such a provider. Raises: `BadRequest`, `NotFound`."""
-        known = sorted(self._providers()) if self._providers is not None else None
+        known = self._providers() if self._providers is not None else None
         if not provider:
             raise BadRequest("`provider` is empty", hint="It is the name of one of the configuration's providers.")
         if known is not None and provider not in known:
-            close = nearest(provider, known)
+            names = sorted(known)
+            close = nearest(provider, names)
             raise NotFound(
                 f"there is no provider `{provider}`",
-                hint=f"Did you mean `{close}`?" if close else f"The configuration has {', '.join(known) or 'none'}.",
+                hint=f"Did you mean `{close}`?" if close else f"The configuration has {', '.join(names) or 'none'}.",
             )
 
 
@@ -299,7 +300,8 @@ def _check_revision(row: Row, revision: int | None) -> None:
         )
 
 
-def _check_owner(connection: Connection, account: str | None, user: str | None) -> None:
+def check_owner(connection: Connection, account: str | None, user: str | None) -> None:
+    """Whether there is such an account, and such a user in it. Raises: `NotFound`."""
     wanted = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == account, ACCOUNTS.c.deleted_at.is_(None))
     if account and connection.execute(wanted).first() is None:
         raise NotFound(f"there is no account `{account}`", hint="`trunkline accounts list` shows the ids.")

@@ -4,6 +4,7 @@ package core
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -161,7 +162,13 @@ type StreamIter interface {
 	Close() error
 }
 
-func StreamLosses(StreamIter) []Loss { return nil }
+// StreamLosses are known from the head on.
+func StreamLosses(stream StreamIter) []Loss {
+	if told, ok := stream.(interface{ Losses() []Loss }); ok {
+		return told.Losses()
+	}
+	return nil
+}
 
 type Classification struct {
 	StatusCode                                  int
@@ -169,14 +176,35 @@ type Classification struct {
 	RetryAfter                                  time.Duration
 }
 
-func (Classification) Disposition() string { return "" }
+func (c Classification) Disposition() string {
+	switch {
+	case c.Retryable:
+		return "retryable"
+	case c.FailoverEligible:
+		return "failover"
+	}
+	return "terminal"
+}
 
-func ClassifyError(error) Classification { return Classification{} }
+func ClassifyError(err error) Classification {
+	var provider *ProviderError
+	if errors.As(err, &provider) {
+		return provider.Classification
+	}
+	return Classification{}
+}
 
-type ProviderError struct{ Class string }
+type ProviderError struct {
+	Message, Class string
+	Classification Classification
+	Cause          error
+}
 
-func (*ProviderError) Error() string { return "" }
+func (e *ProviderError) Error() string { return e.Message }
+func (e *ProviderError) Unwrap() error { return e.Cause }
 
 type SurfaceError struct{ Surface ModelSurface }
 
-func (*SurfaceError) Error() string { return "" }
+func (e *SurfaceError) Error() string {
+	return fmt.Sprintf("the provider does not serve the surface %q", e.Surface)
+}

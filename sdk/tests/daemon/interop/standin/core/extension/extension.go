@@ -1,6 +1,6 @@
 // Package extension has the daemon protocol's messages and headers (daemon
-// contract, A3, A9), for tests on machines without the original. It has no
-// client: what needs one fails.
+// contract, A3, A9) and a plain client of its operations, for tests on
+// machines without the original. Refreshes and sign-ins fail.
 package extension
 
 import (
@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/xibodev/llm-provider-auth/tokenstore"
 	core "github.com/xibodev/llmgw-core"
@@ -119,12 +118,7 @@ func CredentialFromHeaders(header http.Header) *core.Credential {
 	return &credential
 }
 
-var errStandIn = errors.New("the stand-in has no client")
-
-type Config struct {
-	BaseURL, Secret string
-	HTTPClient      *http.Client
-}
+var errStandIn = errors.New("the stand-in has no refreshes and sign-ins")
 
 type RefreshError struct {
 	StatusCode int
@@ -133,24 +127,8 @@ type RefreshError struct {
 
 func (*RefreshError) Error() string { return "" }
 
-type (
-	Client      struct{}
-	Provider    struct{}
-	OAuthDriver struct{}
-)
+type OAuthDriver struct{}
 
-func NewClient(Config) (*Client, error) { return nil, errStandIn }
-
-func (*Client) Info(context.Context) (InfoResponse, error) { return InfoResponse{}, errStandIn }
-func (*Client) ListModels(context.Context, string, *core.Credential) ([]core.ModelInfo, error) {
-	return nil, errStandIn
-}
-func (*Client) Invoke(context.Context, string, core.Request) (core.Response, error) {
-	return core.Response{}, errStandIn
-}
-func (*Client) Stream(context.Context, string, core.Request) (core.StreamIter, error) {
-	return nil, errStandIn
-}
 func (*Client) Refresh(context.Context, string, tokenstore.Record) (tokenstore.Record, error) {
 	return tokenstore.Record{}, errStandIn
 }
@@ -166,14 +144,3 @@ func (*OAuthDriver) Poll(context.Context, oauthflow.Flow) (oauthflow.PollResult,
 func (*OAuthDriver) Exchange(context.Context, oauthflow.Flow, string) (tokenstore.Record, error) {
 	return tokenstore.Record{}, errStandIn
 }
-
-func NewProvider(*Client, ProviderInfo) *Provider { return nil }
-
-func (*Provider) ListModels(context.Context, *core.Credential) ([]core.ModelInfo, error) {
-	return nil, errStandIn
-}
-func (*Provider) Invoke(context.Context, core.Request) (core.Response, error) {
-	return core.Response{}, errStandIn
-}
-
-func WithTimeout(ctx context.Context, _ time.Duration) context.Context { return ctx }
