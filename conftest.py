@@ -46,6 +46,7 @@ THINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "genai_prices": (module("genai_prices"), "pip install --group prices"),
     "linux": (lambda: os.uname().sysname == "Linux", "run the tests on Linux"),
     "chromium": (program("chromium", "chromium-browser", "google-chrome"), "apt install chromium"),
+    "playwright": (module("playwright"), "pip install --group browser"),
     "go": (program("go"), "apt install golang"),
     "llmgw_core": (go_module(LLMGW_CORE), "`go mod tidy` in a copy of sdk/tests/daemon/interop"),
     "node": (program("node"), "apt install nodejs"),
