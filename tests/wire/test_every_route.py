@@ -21,12 +21,14 @@ from trunkline.server.rest.api import Api
 
 OPEN, ANY_KEY = "nobody needs a key", "any key"
 ADMINISTRATORS = "account: owner, admin"
+OWN = f"{ADMINISTRATORS}; a user's own key: inference"
 
 DECLARED = {
     # ------------------------------------------------------------------------------------------------------------ calls
     "POST /v1/chat/completions": "inference",
     "POST /v1/responses": "inference",
     "POST /v1/embeddings": "inference",
+    "POST /v1/audio/speech": "inference",
     "POST /v1/messages": "inference",
     "POST /v1/messages/count_tokens": "inference",
     "GET /v1/responses/{id}": "inference",
@@ -37,6 +39,7 @@ DECLARED = {
     "GET /healthz": OPEN,
     "GET /readyz": OPEN,
     "GET /metrics": "metrics",
+    "GET /connect/{id}": OPEN,
     "GET /v1/models": "inference",
     "GET /v1/models/{id}": "inference",
     "GET /openapi.json": ANY_KEY,
@@ -63,6 +66,11 @@ DECLARED = {
     "GET /api/v1/credentials/{id}": ADMINISTRATORS,
     "PATCH /api/v1/credentials/{id}": ADMINISTRATORS,
     "DELETE /api/v1/credentials/{id}": ADMINISTRATORS,
+    "GET /api/v1/connections": OWN,
+    "POST /api/v1/connections": OWN,
+    "GET /api/v1/connections/{id}": OWN,
+    "DELETE /api/v1/connections/{id}": OWN,
+    "POST /api/v1/connections/{id}/recover": OWN,
     "GET /api/v1/catalog/overrides": "admin",
     "POST /api/v1/catalog/overrides": "admin",
     "GET /api/v1/catalog/overrides/{id}": "admin",
@@ -75,6 +83,11 @@ DECLARED = {
     "GET /api/v1/providers/{name}": "admin",
     "GET /api/v1/routes": "admin",
     "GET /api/v1/routes/{name}": "admin",
+    "GET /api/v1/sign-ins/providers": OWN,
+    "POST /api/v1/sign-ins": OWN,
+    "GET /api/v1/sign-ins/{id}": OWN,
+    "POST /api/v1/sign-ins/{id}/poll": OWN,
+    "POST /api/v1/sign-ins/{id}/complete": OWN,
 }
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -99,6 +112,9 @@ class Walker:
             return False
         if need == ANY_KEY or "admin" in self.caller.scopes:
             return True
+        need, _, own = need.partition("; a user's own key: ")
+        if own and self.caller.user is not None and own in self.caller.scopes:
+            return True
         scope, _, roles = need.partition(": ")
         return scope in self.caller.scopes and (not roles or self.caller.role in roles.split(", "))
 
@@ -109,6 +125,7 @@ def walkers() -> Iterator[Walker]:
     yield Walker("a key without scopes", somebody)
     for role in get_args(Role):
         yield Walker(f"inference, {role}", replace(somebody, scopes=frozenset({"inference"}), role=role))
+        yield Walker(f"inference, {role}, a person", replace(somebody, scopes=frozenset({"inference"}), role=role, user="usr_a"))
         yield Walker(f"metrics, {role}", replace(somebody, scopes=frozenset({"metrics"}), role=role))
         yield Walker(f"account, {role}", replace(somebody, scopes=frozenset({"account"}), role=role))
         yield Walker(f"operator, {role}", replace(somebody, scopes=frozenset(SCOPES), role=role))
@@ -127,7 +144,8 @@ def served(site: Site) -> dict[str, str]:
         found[f"GET {path}"] = OPEN if site.api.open_documents else ANY_KEY
     for each in site.api.routes:
         route, path = each.route, re.sub(r":path}", "}", each.path)
-        found[f"{route.method} {path}"] = f"account: {', '.join(route.roles)}" if route.scope == "account" else route.scope
+        own = "; a user's own key: inference" if route.own else ""
+        found[f"{route.method} {path}"] = f"account: {', '.join(route.roles)}{own}" if route.scope == "account" else route.scope
     return found
 
 

@@ -1,6 +1,6 @@
 """The ASGI application: one table of paths, no framework.
 
-Only health answers without a key, so a stranger cannot even learn which paths exist. Every answer carries a request id, and
+Only health and the page to connect a provider, which knows nothing, answer without a key, so a stranger cannot even learn which paths exist. Every answer carries a request id, and
 every error has the shape that the caller's SDK reads.
 """
 
@@ -36,11 +36,13 @@ class Page:
         content_type: of the body.
         read: gives status and body for what stands behind the path (`""` for the path itself), for whoever asks (nobody, where it is open).
         scope: what a caller needs to read it; none means that it is open to everybody.
+        headers: that its answer has too.
     """
 
     content_type: bytes
     read: Callable[[str, Caller | None], tuple[int, bytes]]
     scope: Scope | None = None
+    headers: Headers = ()
 
 
 class Apart(Protocol):
@@ -99,7 +101,7 @@ class Application:
         elif (follow_up := site.follow_up(path)) is not None and scope["method"] != "OPTIONS":
             await self._follow(site, follow_up, path, address, cors, scope, send)
         elif scope["method"] == "OPTIONS" and (allowed := site.cors.preflight(first(headers, b"origin"))):
-            await self._preflight(allowed, send)
+            await self._preflight(allowed, scope, send)
         elif site.api is not None and site.api.serves(path):
             await site.api.answer(scope, receive, send, path=path, address=address, extra=cors)
         else:
@@ -111,7 +113,7 @@ class Application:
         headers: Headers = scope["headers"]
         exchange = self._exchange(endpoint.path, address, scope)
         body = partial(read_body, receive, headers, site.max_body, whole=scope["extensions"]["trunkline.body_whole"])
-        await site.pipeline.carry(exchange, Call(endpoint, headers, address, body), Channel(send, cors))
+        await site.pipeline.carry(exchange, Call(endpoint, headers, address, body), Channel(scope, send, cors))
 
     async def _follow(self, site: Site, endpoint: FollowUp, path: str, address: str, cors: Headers, scope: Incoming, send: Send) -> None:
         told, _, action = path.removeprefix(endpoint.path).partition("/")
@@ -125,7 +127,7 @@ class Application:
             headers=scope["headers"],
             address=address,
         )
-        await site.pipeline.follow(self._exchange(endpoint.path, address, scope), call, Channel(send, cors))
+        await site.pipeline.follow(self._exchange(endpoint.path, address, scope), call, Channel(scope, send, cors))
 
     def _exchange(self, path: str, address: str, scope: Incoming) -> Exchange:
         exchange = Exchange(
@@ -138,18 +140,19 @@ class Application:
         scope["extensions"]["trunkline.on_disconnect"](exchange.interrupt)
         return exchange
 
-    async def _preflight(self, allowed: Headers, send: Send) -> None:
-        channel = Channel(send, [])
+    async def _preflight(self, allowed: Headers, scope: Incoming, send: Send) -> None:
+        channel = Channel(scope, send, [])
         await channel.start(204, [*allowed, *request_ids(new_id("rqe", self._clock))])
         await channel.write(b"", more=False)
 
     async def _page(self, site: Site, path: str, address: str, cors: Headers, scope: Incoming, send: Send) -> None:
         request_id = new_id("rqe", self._clock)
         headers: Headers = scope["headers"]
-        channel = Channel(send, cors)
+        channel = Channel(scope, send, cors)
         try:
-            content_type, status, body = await self._read(site, path, address, scope["method"], headers)
-            head = [(b"content-type", content_type), *request_ids(request_id), (b"content-length", str(len(body)).encode())]
+            page, status, body = await self._read(site, path, address, scope["method"], headers)
+            length = (b"content-length", str(len(body)).encode())
+            head = [(b"content-type", page.content_type), *page.headers, *request_ids(request_id), length]
         except TrunklineError as error:
             status, head, body = _told(error, site.dialect_of(path, headers), request_id)
         except Exception as error:  # noqa: BLE001 - the border of a request
@@ -159,7 +162,7 @@ class Application:
         await channel.start(status, head)
         await channel.write(b"" if scope["method"] == "HEAD" else body, more=False)
 
-    async def _read(self, site: Site, path: str, address: str, method: str, headers: Headers) -> tuple[bytes, int, bytes]:
+    async def _read(self, site: Site, path: str, address: str, method: str, headers: Headers) -> tuple[Page, int, bytes]:
         page, rest = _find(site.pages, path)
         caller: Caller | None = None
         if page is None or page.scope is not None:
@@ -171,15 +174,16 @@ class Application:
         if page is None or method not in {"GET", "HEAD"}:
             allow = "POST" if page is None else "GET, HEAD"
             raise MethodNotAllowed(f"`{path}` does not answer {method}", hint=f"Use {allow}.", allow=allow)
-        return page.content_type, *page.read(rest, caller)
+        return page, *page.read(rest, caller)
 
 
 class Channel:
     """The way back to a caller over ASGI."""
 
-    __slots__ = ("_extra", "_send")
+    __slots__ = ("_extra", "_scope", "_send")
 
-    def __init__(self, send: Send, extra: Headers) -> None:
+    def __init__(self, scope: Incoming, send: Send, extra: Headers) -> None:
+        self._scope = scope
         self._send = send
         self._extra = extra
 
@@ -190,6 +194,10 @@ class Channel:
     async def write(self, data: bytes, *, more: bool) -> None:
         """Send a piece of the body; waits while the caller is slow."""
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+    def break_off(self) -> None:
+        """End a body that will not be complete so that nobody takes it for whole."""
+        self._scope["extensions"]["trunkline.break_off"]()
 
 
 def _told(error: TrunklineError, dialect: Dialect, request_id: str) -> tuple[int, Headers, bytes]:

@@ -12,6 +12,10 @@ class ServerSettings(Record, frozen=True):
 
     host: Annotated[str, Meta(description="The address to listen on. Others than loopback need TLS, or `insecure_http`.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="0 takes a free one.")] = 8484
+    public_url: Annotated[
+        Annotated[str, Meta(pattern=r"^https?://[^/?#@\s]+(/[^?#\s]*)?$")] | None,
+        Meta(description="Where people's browsers reach it, for links in messages; by default where it listens."),
+    ] = None
     tls_cert: Annotated[str | None, Meta(description="Path of the certificate chain, PEM.")] = None
     tls_key: Annotated[str | None, Meta(description="Path of its private key, PEM.")] = None
     insecure_http: Annotated[

@@ -50,25 +50,28 @@ and the service joins the others in `app/compose.py`, `services()`. What a resou
 
 * **Who** may: `scope`, and `roles` where the scope is `account`. Callers with the scope `admin` (the installation's operator) may do
   everything, and see every account: for them `ask.account` is None. For the others it is their account's id: lists are narrowed to it, and
-  `ask.mine` makes another account's row the same 404 as one that is not there. A last net stands behind that: an answer whose
-  `account` is another one is never sent.
+  `ask.mine` makes another account's row the same 404 as one that is not there. A route that says `own=True` is also for who calls models
+  with a key of a user, and then for what is that user's alone: `ask.user` is the user's id, `ask.owner` whose something new is. A last
+  net stands behind that: an answer whose `account` or `user` is another one is never sent.
 * **Bodies** are JSON, as `Content-Type` says, up to `MOST_BODY`. `Secret` is a type for fields: what it holds is told in no error.
 * **Pages**: `?limit=&after=`, answered by `{data, next}`; `next` is the `after` of the following page, or null.
 * **Revisions**: `If-Match` is honoured and optional; a route may require it (`if_match="required"`). `If-None-Match` is 304 where
   nothing has changed.
 * **Errors** are raised as anywhere else, and have one shape: `{"error": {code, message, hint, fault, request_id}}`.
-* `do` runs in a thread of a bounded pool and may block; with `runs="loop"` it runs in the event loop and may not.
+* `do` runs in a thread of a bounded pool and may block; with `runs="loop"` it runs in the event loop and may not, and may be a coroutine.
 
 A member that begins with `_` is shared by others, and is none.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 from trunkline.base.codec import UNSET, Annotated, Meta, Record
-from trunkline.errors import ConfigInvalid, NotFound, TrunklineError
+from trunkline.errors import ConfigInvalid, Denied, NotFound, TrunklineError
 from trunkline.model.caller import Caller, Role, Scope
+from trunkline.model.credential import Owner
 
 ROOT = "/api/v1"
 MOST_BODY = 1 << 20
@@ -113,6 +116,16 @@ class Owned(Protocol):
     @property
     def account(self) -> str | None:
         """The account's id."""
+        ...
+
+
+@runtime_checkable
+class Personal(Protocol):
+    """A row that may belong to one user of an account."""
+
+    @property
+    def user(self) -> str | None:
+        """The user's id; None where it is the whole account's."""
         ...
 
 
@@ -168,6 +181,27 @@ class Ask(Generic[Q, B]):
         """The caller's own account, the operator's too."""
         return self.caller.account
 
+    @property
+    def user(self) -> str | None:
+        """The user that the caller is confined to, in its account; None for who looks after the account, and for the operator."""
+        if "admin" in self.caller.scopes or ("account" in self.caller.scopes and self.caller.role in ADMINISTRATORS):
+            return None
+        return self.caller.user or ""  # nobody's is no row's
+
+    def owner(self, account: str | None, user: str | None) -> Owner:
+        """Whose something new is: what the caller names, where the caller may; else a person's own, the account's, or an operator's: everybody's.
+
+        Raises:
+            NotFound: the account is another one.
+            Denied: the caller is confined to a user, and it is another's.
+        """
+        account = self.within(account)
+        if self.user is None:
+            return Owner((account or self.own_account) if user else (account or ""), user or "")
+        if user not in {None, self.user}:
+            raise Denied(f"the key `{self.caller.name}` may not act for the user `{user}`", hint="Leave `user` out: it is for yourself.")
+        return Owner(self.own_account, self.user)
+
     def within(self, account: str | None) -> str | None:
         """The account to narrow a list to: the one that a filter names, where the caller may name it.
 
@@ -182,11 +216,17 @@ class Ask(Generic[Q, B]):
         """The row, where the caller may know that it is there.
 
         Raises:
-            NotFound: it is another account's.
+            NotFound: it is another account's, or another user's where the caller is confined to one.
         """
-        if self.account is not None and row.account != self.account:
+        if not self.is_mine(row):
             raise NotFound(f"there is no {what} `{next(iter(self.path.values()), '')}`")
         return row
+
+    def is_mine(self, row: Owned) -> bool:
+        """Whether the caller may know that a row is there."""
+        if self.account is not None and row.account != self.account:
+            return False
+        return self.user is None or not isinstance(row, Personal) or row.user == self.user
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -220,6 +260,7 @@ class Route(Generic[S]):
         summary: a sentence.
         do: does it, given the resource's service; gives the answer.
         roles: who of an account may, where the scope is `account`.
+        own: whether, where the scope is `account`, any user's key with the scope `inference` may too, for what is that user's alone.
         query: the record of its query.
         body: the record of its body, where it takes one.
         answer: the type of its answer; None for 204.
@@ -227,7 +268,7 @@ class Route(Generic[S]):
         status: of a good answer; by default 201 for a `POST`, 204 without an answer, else 200.
         if_match: whether a revision may, must or cannot be named; by default it may where there is one to be at: by `PATCH`, `PUT` and
             `DELETE`, and by `GET` where the answer has a `revision`.
-        runs: in a thread, where it may block, or in the event loop.
+        runs: in a thread, where it may block, or in the event loop, where it may wait.
         name: the command's; by default from method and path.
         details: more for the reference.
     """
@@ -239,6 +280,7 @@ class Route(Generic[S]):
     summary: str
     do: Callable[[S, Any], Any]
     roles: tuple[Role, ...] = ADMINISTRATORS
+    own: bool = False
     query: type[Record] = Nothing
     body: type[Record] | None = None
     answer: Any = None
@@ -322,6 +364,8 @@ def declared(resources: Mapping[str, Resource[Any]]) -> list[Declared]:
             raise ConfigInvalid(f"`{each}` declares the scope `{route.scope}`, which is none", hint=f"One of {', '.join(get_args(Scope))}.")
         if route.scope == "account" and not route.roles:
             raise ConfigInvalid(f"`{each}` is for accounts, and names no role that may")
+        if inspect.iscoroutinefunction(route.do) and route.runs != "loop":
+            raise ConfigInvalid(f"`{each}` is a coroutine, and runs in a thread", hint='Say `runs="loop"`.')
         if route.body is not None and route.method in {"GET", "DELETE"}:
             raise ConfigInvalid(f"`{each}` declares a body, which `{route.method}` has not")
         if str(each) in seen:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from hashlib import sha256
+from inspect import iscoroutine
 from typing import Any, cast
 
 from starlette.responses import Response
@@ -149,6 +150,8 @@ class Api:
         ask: Ask[Any, Any] = Ask(caller=caller, path=values, query=query, body=body, revision=revision)
         work = partial(route.do, self._services[each.resource.service], ask)
         answer: object = await self._pool.run(work) if route.runs == "thread" else work()
+        if iscoroutine(answer):
+            answer = await self._pool.wait(answer)
         _check_owner(answer, ask, each)
         return _response(each, answer, headers, revision)
 
@@ -194,6 +197,8 @@ def _not_allowed(path: str, method: str, allow: str) -> MethodNotAllowed:
 def _allow(each: Declared, caller: Caller) -> None:
     """Let the caller pass, or not. Raises: `Denied`."""
     route = each.route
+    if route.own and caller.user is not None and "inference" in caller.scopes:
+        return
     if route.scope not in caller.scopes:
         raise Denied(f"the key `{caller.name}` may not `{each}`", hint=f"It lacks the scope `{route.scope}`.")
     if route.scope == "account" and "admin" not in caller.scopes and caller.role not in route.roles:
@@ -204,10 +209,10 @@ def _allow(each: Declared, caller: Caller) -> None:
 
 
 def _check_owner(answer: object, ask: Ask[Any, Any], each: Declared) -> None:
-    """The last net: what belongs to another account goes to no one who is confined to one."""
+    """The last net: what belongs to another account or user goes to no one who is confined to one."""
     rows = cast(Rows[object], answer).data if isinstance(answer, Rows) else [answer]
-    if ask.account is not None and any(isinstance(row, Owned) and row.account != ask.account for row in rows):
-        raise AssertionError(f"`{each}` answered with a row of another account")
+    if any(isinstance(row, Owned) and not ask.is_mine(row) for row in rows):
+        raise AssertionError(f"`{each}` answered with a row of another account or user")
 
 
 def _response(each: Declared, answer: object, headers: Headers, revision: int | None) -> Response:

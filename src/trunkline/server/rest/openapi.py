@@ -107,6 +107,8 @@ def _operation(each: Declared, of: Mapping[str, Any], named: Mapping[str, Any]) 
     }
     if route.scope == "account":
         made["x-trunkline-roles"] = list(route.roles)
+    if route.own:
+        made["x-trunkline-own"] = True
     if parameters := [*_path_parameters(each.path), *_query_parameters(route.query), *_conditions(route)]:
         made["parameters"] = parameters
     if route.body is not None:
@@ -122,7 +124,8 @@ def needs(route: Route[Any]) -> str:
     """What a caller needs, in words."""
     if route.scope != "account":
         return f"the scope `{route.scope}`"
-    return f"the scope `account` and one of the roles {', '.join(f'`{role}`' for role in route.roles)}, or the scope `admin`"
+    own = ", or, for what is a user's own, the scope `inference` and a key of that user" if route.own else ""
+    return f"the scope `account` and one of the roles {', '.join(f'`{role}`' for role in route.roles)}, or the scope `admin`{own}"
 
 
 def _path_parameters(path: str) -> Iterator[dict[str, Any]]:

@@ -1,10 +1,10 @@
-"""The threads that ask the database for the admin API: few, and no endless queue before them."""
+"""The threads that ask the database for the admin API: few, and no endless queue before them, nor before what it asks others."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from trunkline.errors import LimitReached, StoreUnavailable
 
@@ -23,6 +23,7 @@ class Pool:
         self._most = most
         self._wait_seconds = wait_seconds
         self._busy = 0
+        self._waiting = 0
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run something to its end, whether or not anybody still waits for it.
@@ -43,6 +44,21 @@ class Pool:
                 hint="What was asked may be done yet; look before you repeat it.",
             )
         return future.result()
+
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for something that takes no thread, as an answer of somebody else does.
+
+        Raises:
+            LimitReached: too many wait already, and nothing was done.
+        """
+        if self._waiting >= self._most:
+            work.close()
+            raise LimitReached(f"{self._waiting} answers of others are waited for already", hint="Ask again in a moment.", retry_after=1.0)
+        self._waiting += 1
+        try:
+            return await work
+        finally:
+            self._waiting -= 1
 
     def close(self) -> None:
         """Wait for what runs, and take no more."""

@@ -4,7 +4,8 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,8 @@ from tests.fakes import notes
 from tests.fakes.admin import Asking, member, operator
 from tests.fakes.notes import Notes, Row
 from trunkline.errors import ConfigInvalid, StoreUnavailable, Unauthenticated
-from trunkline.server.admin import Resource, Route, declared
+from trunkline.model.caller import Caller
+from trunkline.server.admin import Ask, Resource, Route, declared
 from trunkline.server.rest.pool import Pool
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -343,6 +345,24 @@ async def test_questions_do_not_pile_up_without_end(kept: Notes) -> None:
     api.pool.close()
 
 
+async def test_what_waits_for_others_does_not_pile_up_without_end(kept: Notes) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(*_: object) -> None:
+        begun.set()
+        await go_on.wait()
+
+    route = Route("POST", "", scope="admin", summary="Wait.", do=wait, runs="loop", status=204)
+    api = Asking({"notes": Resource(title="Notes", path="/notes", service=Notes, routes=(route,))}, [kept], pool=Pool(most=1))
+    first = asyncio.get_running_loop().create_task(api.ask("POST", "/notes"))
+    await begun.wait()
+    second = await api.ask("POST", "/notes")
+    assert (second.status, second.headers["retry-after"]) == (429, "1")
+    go_on.set()
+    assert ((await first).status, (await api.ask("POST", "/notes")).status) == (204, 204)
+    api.pool.close()
+
+
 async def test_a_database_that_never_answers_is_not_waited_for(kept: Notes) -> None:
     api = Asking({"notes": notes.RESOURCE}, [kept], pool=Pool(wait_seconds=0.01))
     go_on = threading.Event()
@@ -355,6 +375,80 @@ async def test_a_database_that_never_answers_is_not_waited_for(kept: Notes) -> N
     reply = await api.get("/notes")
     assert (reply.status, reply.error["code"]) == (503, "store_unavailable")
     go_on.set()
+    api.pool.close()
+
+
+# ------------------------------------------------------------------------------------------------------- what is one's own
+@dataclass(frozen=True)
+class Own:
+    """What may be one user's alone."""
+
+    id: str
+    account: str
+    user: str | None
+
+
+OWN = [Own("own_a", "acc_one", "usr_a"), Own("own_b", "acc_one", "usr_b"), Own("own_c", "acc_one", None), Own("own_d", "acc_two", "usr_a")]
+ANN = Caller(id="key_ann", kind="person", name="ann", scopes=frozenset({"inference"}), account="acc_one", user="usr_a", role="member")
+
+
+async def _waits(_: Notes, ask: Ask[Any, None]) -> Own:
+    await asyncio.sleep(0)
+    return ask.mine({each.id: each for each in OWN}[ask.path["id"]], "own")
+
+
+OWNERS = Resource(
+    title="Own",
+    path="/own",
+    service=Notes,
+    routes=(
+        Route("GET", "/{id}", scope="account", own=True, summary="Read.", do=_waits, answer=notes.Note, runs="loop"),
+        Route("GET", "/{id}/careless", scope="account", own=True, summary="Read.", do=lambda _, ask: {each.id: each for each in OWN}[ask.path["id"]], answer=notes.Note),
+        Route("GET", "/{id}/theirs", scope="account", summary="Read.", do=lambda *_: None),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.proves("sign-in.owners")
+@pytest.mark.parametrize(
+    ("caller", "seen"),
+    [
+        (ANN, ["own_a"]),
+        (replace(ANN, account="acc_two"), ["own_d"]),
+        (replace(ANN, scopes=frozenset({"inference", "account"}), role="member"), ["own_a"]),
+        (member("acc_one"), ["own_a", "own_b", "own_c"]),
+        (operator(), ["own_a", "own_b", "own_c", "own_d"]),
+    ],
+)
+async def test_a_person_has_their_own_and_an_administrator_their_accounts(kept: Notes, caller: Caller, seen: list[str]) -> None:
+    api = Asking({"own": OWNERS}, [kept])
+    api.caller = caller
+    for each in OWN:
+        assert (await api.get(f"/own/{each.id}")).status == (200 if each.id in seen else 404), each
+        careless = await api.get(f"/own/{each.id}/careless")
+        assert careless.status == (200 if each.id in seen else 500), "the last net"
+    assert len(api.crashes) == len(OWN) - len(seen)
+    api.pool.close()
+
+
+@pytest.mark.proves("deny")
+@pytest.mark.parametrize(
+    "caller",
+    [
+        replace(ANN, user=None),
+        replace(ANN, scopes=frozenset({"metrics"})),
+        replace(ANN, scopes=frozenset({"account"})),
+        replace(ANN, user=None, scopes=frozenset({"inference", "account"})),
+    ],
+)
+async def test_what_is_ones_own_is_for_people_who_call_models(kept: Notes, caller: Caller) -> None:
+    api = Asking({"own": OWNERS}, [kept])
+    api.caller = caller
+    for each in OWN:
+        for path in (f"/own/{each.id}", f"/own/{each.id}/careless", f"/own/{each.id}/theirs"):
+            assert (await api.get(path)).status == 403
+    api.caller = ANN
+    assert (await api.get("/own/own_a/theirs")).status == 403, "that route does not say so"
     api.pool.close()
 
 
@@ -383,6 +477,8 @@ def test_what_makes_no_sense_is_an_error_at_the_start() -> None:
         declared(resource(route(), route()))
     with pytest.raises(ConfigInvalid, match="no role"):
         declared(resource(route(scope="account", roles=())))
+    with pytest.raises(ConfigInvalid, match="is a coroutine, and runs in a thread"):
+        declared(resource(route(do=_waits)))
     with pytest.raises(ConfigInvalid, match="a body"):
         declared(resource(route(body=notes.NewNote)))
     with pytest.raises(ConfigInvalid, match="needs a `Notes`"):
