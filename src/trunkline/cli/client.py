@@ -84,13 +84,27 @@ def ask(
         Unauthenticated: there is no key to send.
         TrunklineError: what the server answered.
     """
+    return asyncio.run(asking(method, path, server=server, key_file=key_file, data=data, body=body, headers=headers))
+
+
+async def asking(
+    method: str,
+    path: str,
+    *,
+    server: str | None,
+    key_file: Path | None,
+    data: Path | None,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """The same for who waits for something else meanwhile. Raises: as `ask`."""
     url, key = _url(server, data), _key(key_file, data, local=server is None)
     named = {"authorization": f"Bearer {key.reveal()}", **(headers or {})}
     if body:
         named.setdefault("content-type", "application/json")
     raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in named.items()]
     try:
-        answer = asyncio.run(_ask(method, url + path, raw, body))
+        answer = await _ask(method, url + path, raw, body)
     except http1.HttpError as error:
         raise UpstreamDown(f"no Trunkline answers at `{url}`: {error}", hint="Is it running, and is this its address?") from None
     if answer.status >= 400:
