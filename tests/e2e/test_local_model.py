@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
+from tests.wire.exported import exported
 from trunkline.access.keys import Keys
 from trunkline.app.config import read
 from trunkline.app.lifecycle import installed, open_store
 from trunkline.base.clock import SystemClock
 from trunkline.base.log import LogSettings, open_log
+from trunkline_sdk.daemon.client import Request
+from trunkline_sdk.daemon.messages import Credential
 
 pytestmark = [pytest.mark.needs("xllamacpp"), pytest.mark.needs("smollm2")]
 
@@ -86,3 +89,18 @@ async def test_the_demo_prints_an_answer_and_ends(tmp_path: Path) -> None:
     answer = said.partition("what does a telephone switchboard do?")[2].strip()
     assert len(answer.split()) > 3, said
     assert list(tmp_path.iterdir()) == [], "nothing is left in the home folder"
+
+
+@pytest.mark.needs("linux")
+async def test_a_product_gets_it_through_our_daemon_and_nothing_of_it_is_left() -> None:
+    before = set(descendants(os.getpid()))
+    async with exported({"local": PROVIDER}) as daemon:
+        assert [row.supported_apis for row in (await daemon.client.models("local")).models] == [("/v1/chat/completions",)]
+        assert set(descendants(os.getpid())) == before, "nobody starts a model only to ask for its name"
+        asked = Request("chat_completions", "smollm2", json.dumps({"messages": GREETING, "max_tokens": 8}).encode())
+        credential = Credential(api_key="the server of a local model has a key of its own")
+        reply = await daemon.client.invoke("local", asked, credential)
+        assert json.loads(reply.body)["choices"][0]["message"]["content"]
+        async with await daemon.client.stream("local", asked) as stream:
+            assert [record async for record in stream][-1] == b"data: [DONE]\n\n"
+    assert set(descendants(os.getpid())) == before

@@ -90,8 +90,8 @@ def serve(
     A host that is given counts among the `hosts`, unless it stands for all addresses. Logs go to stderr. Core dumps are off, since they would hold credentials.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    _no_core_dumps()
-    daemon = Daemon(*backends, secret=secret, version=version, hosts=[*hosts, *_named(host)], limits=limits)
+    no_core_dumps()
+    daemon = Daemon(*backends, secret=secret, version=version, hosts=[*hosts, *named(host)], limits=limits)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(run(daemon, host=host, port=port, unix=unix, tls=tls, drain_seconds=drain_seconds))
 
@@ -108,11 +108,13 @@ async def _drained(listener: Listener, daemon: Daemon, seconds: float, hurried: 
         await asyncio.gather(hurry, drain, return_exceptions=True)
 
 
-def _named(host: str) -> list[str]:
+def named(host: str) -> list[str]:
+    """The name under which a daemon that listens on this host is reached; none where that stands for all addresses."""
     return [host] if host_name(host) not in {"", "0.0.0.0", "::"} else []  # noqa: S104 - to keep it out
 
 
-def _no_core_dumps() -> None:
+def no_core_dumps() -> None:
+    """A core dump of this process would hold the credentials of whoever called (daemon contract, H7)."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

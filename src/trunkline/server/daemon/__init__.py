@@ -1,0 +1,1 @@
+"""Our providers, served to products that speak the extension daemon protocol."""
