@@ -2,8 +2,10 @@
 
 import ssl
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from trunkline.errors import ConfigInvalid
+from trunkline.providers.daemon import DaemonSettings
 from trunkline.server.settings import ServerSettings
 
 
@@ -38,6 +40,40 @@ def check_tls(settings: ServerSettings) -> None:
             f"`server.tls_cert` and `server.tls_key` cannot be used: {reason}",
             hint=f"They name the files `{settings.tls_cert}` and `{settings.tls_key}`.",
         ) from None
+
+
+def check_daemon(name: str, settings: DaemonSettings, base_url: str, *, has_secret: bool) -> None:
+    """Whether a daemon may be asked at an address: its secret and everybody's credentials travel there (daemon contract, H1, H2).
+
+    Raises:
+        ConfigInvalid: others could read along, anybody could ask it, or a setting is of no use there.
+    """
+    at = f"providers.{name}"
+    if settings.api_key is not None:
+        raise ConfigInvalid(
+            f"`{at}.api_key`: an extension daemon has none",
+            hint=f"What opens it is its `secret`; for a provider behind it there is `trunkline credentials add {name}/PROVIDER`.",
+        )
+    try:
+        parts = urlsplit(base_url)
+        host = parts.hostname or ""
+    except ValueError:
+        raise ConfigInvalid(f"`{at}.base_url` is not a URL") from None
+    plain = parts.scheme == "http"
+    if plain and (settings.ca is not None or settings.pins):
+        raise ConfigInvalid(f"`{at}`: `ca` and `pins` are about TLS, and `base_url` begins with `http:`")
+    if _is_loopback(host):
+        return
+    if plain and not settings.insecure_http:
+        raise ConfigInvalid(
+            f"`{at}.base_url` leaves this machine, and there is no TLS: its secret and all credentials could be read on the way",
+            hint="Use an `https` address; or say `insecure_http = true`, if nobody can listen in between.",
+        )
+    if not has_secret:
+        raise ConfigInvalid(
+            f"`{at}.secret` is missing: a daemon beyond this machine needs one",
+            hint="Start the daemon with a secret, and name it here as `env:NAME` or `file:PATH`.",
+        )
 
 
 def _is_loopback(host: str) -> bool:

@@ -35,7 +35,7 @@ def models(config: Config, engine: Engine | None, clock: Clock) -> list[dict[str
             _remember(catalog, made.providers, EvidenceStore(engine), Board(ttl=config.sections.catalog.ttl), clock.now())
     rows: list[dict[str, object]] = []
     for name in made.router.names():
-        provider, model = made.providers[name.target.provider], name.target.model
+        provider, model = made.router.provider(name.target.provider), name.target.model
         card, price = provider.card(model), provider.price(model, clock.now())
         diagnosis = catalog.diagnosis(provider.name)
         ends = card.lifecycle

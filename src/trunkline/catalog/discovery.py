@@ -25,6 +25,8 @@ DETAILS = {
     "upstream_timeout": "the provider did not answer in time",
     "upstream_garbled": "the provider's answer is not a list of models",
     "egress_denied": "the provider's address may not be dialled",
+    "sign_in_needed": "somebody has to sign in to the provider",
+    "daemon_refused": "the provider's daemon does not accept its secret",
 }
 """What a failure code means here; the provider's own words are never told."""
 
@@ -53,12 +55,14 @@ class Evidence:
     Attributes:
         status: `not_probed` where nobody has looked.
         models: in the provider's order.
+        left_out: rows that could not be read.
         observed_at: when, in seconds since the Unix epoch.
         schema: what was kept then.
     """
 
     status: Literal["not_probed", "discovered", "empty", "failed"] = "not_probed"
     models: tuple[Found, ...] = ()
+    left_out: int = 0
     observed_at: float = 0.0
     schema: int = SCHEMA
 
@@ -75,6 +79,7 @@ class Diagnosis:
         stale: the list is older than it should be.
         from_cache: the list is not from this process's last look.
         observed_at: when the list was seen; `None` where there is none.
+        left_out: rows of it that could not be read.
     """
 
     status: Status = "not_synced"
@@ -84,6 +89,7 @@ class Diagnosis:
     stale: bool = False
     from_cache: bool = False
     observed_at: float | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +163,10 @@ class Board:
         self._states[fence.key] = replace(state, looking=state.generation)
         return Fence(fence.key, state.generation)
 
-    def finish(self, fence: Fence, models: tuple[Found, ...], now: float) -> Evidence:
+    def finish(self, fence: Fence, models: tuple[Found, ...], now: float, *, left_out: int = 0) -> Evidence:
         """Take what a look showed. Raises: `StateChanged`."""
         state = self._ended(fence)
-        evidence = Evidence(status="discovered" if models else "empty", models=models, observed_at=now)
+        evidence = Evidence(status="discovered" if models else "empty", models=models, left_out=left_out, observed_at=now)
         self._states[fence.key] = replace(state, evidence=evidence, cached=False, failure=None, failures=0, looked_at=now)
         return evidence
 
@@ -208,6 +214,7 @@ class Board:
             stale=seen is not None and (failure is not None or not self._fresh(state, now)),
             from_cache=seen is not None and (state.cached or failure is not None),
             observed_at=seen,
+            left_out=evidence.left_out,
         )
 
     def _state(self, key: Key) -> _State:

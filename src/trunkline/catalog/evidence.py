@@ -10,7 +10,7 @@ from trunkline.base.codec import Malformed, Wire, decode_raw, text
 from trunkline.catalog.discovery import SCHEMA, Evidence, Key
 from trunkline.catalog.listing import Found
 from trunkline.errors import Conflict
-from trunkline.model.card import UNKNOWN, Card, Lifecycle
+from trunkline.model.card import UNKNOWN, Card, Lifecycle, Modality
 from trunkline.store.engine import reading, writing
 from trunkline.store.tables.discoveries import TABLE
 
@@ -93,6 +93,9 @@ class _Model(Wire, frozen=True):
     id: str
     context_window: int | None = None
     max_output: int | None = None
+    inputs: list[Modality] | None = None
+    tools: bool | None = None
+    surfaces: list[str] | None = None
     retires_at: str | None = None
 
 
@@ -100,6 +103,7 @@ class _Evidence(Wire, frozen=True):
     models: list[_Model]
     observed_at: float
     schema: int
+    left_out: int = 0
 
 
 def _written(evidence: Evidence) -> str:
@@ -108,11 +112,14 @@ def _written(evidence: Evidence) -> str:
             id=found.id,
             context_window=found.card.context_window,
             max_output=found.card.max_output,
+            inputs=None if found.card.inputs is None else sorted(found.card.inputs),
+            tools=found.card.tools,
+            surfaces=None if found.card.surfaces is None else sorted(found.card.surfaces),
             retires_at=found.card.lifecycle.retires_at if found.card.lifecycle else None,
         )
         for found in evidence.models
     ]
-    return text(_Evidence(models=models, observed_at=evidence.observed_at, schema=evidence.schema))
+    return text(_Evidence(models=models, left_out=evidence.left_out, observed_at=evidence.observed_at, schema=evidence.schema))
 
 
 def _read(kept: str | None) -> Evidence | None:
@@ -126,11 +133,22 @@ def _read(kept: str | None) -> Evidence | None:
     if read.schema != SCHEMA:
         return None
     models = tuple(Found(model.id, _card(model)) for model in read.models)
-    return Evidence(status="discovered" if models else "empty", models=models, observed_at=read.observed_at, schema=read.schema)
+    return Evidence(
+        status="discovered" if models else "empty",
+        models=models,
+        left_out=read.left_out,
+        observed_at=read.observed_at,
+        schema=read.schema,
+    )
 
 
 def _card(model: _Model) -> Card:
-    if (model.context_window, model.max_output, model.retires_at) == (None, None, None):
-        return UNKNOWN
-    ends = Lifecycle(state="deprecated", retires_at=model.retires_at) if model.retires_at else None
-    return Card(context_window=model.context_window, max_output=model.max_output, lifecycle=ends)
+    card = Card(
+        context_window=model.context_window,
+        max_output=model.max_output,
+        inputs=None if model.inputs is None else frozenset(model.inputs),
+        tools=model.tools,
+        surfaces=None if model.surfaces is None else frozenset(model.surfaces),
+        lifecycle=Lifecycle(state="deprecated", retires_at=model.retires_at) if model.retires_at else None,
+    )
+    return UNKNOWN if card == UNKNOWN else card  # itself, which is the quickest to lay over another

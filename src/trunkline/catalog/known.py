@@ -86,6 +86,10 @@ class Catalog:
         self._listed = {name: listed for name, listed in self._listed.items() if not gone(name)}
         self._join()
 
+    def providers_changed(self) -> None:
+        """Count it as a change that there are other providers than before."""
+        self.version += 1
+
     def _join(self) -> None:
         self._found = {name: {found.id: found.card for found in listed.evidence.models} for name, listed in self._listed.items()}
         self._owners = {}

@@ -10,6 +10,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from trunkline.base.codec import NULL, Malformed, Raw, Wire, decode_raw
 from trunkline.model.card import UNKNOWN, Card, Lifecycle
@@ -28,6 +29,13 @@ class Found:
 
     id: str
     card: Card = UNKNOWN
+
+
+class Rows(NamedTuple):
+    """A whole list: its models in the provider's order, and how many rows of it could not be read."""
+
+    found: tuple[Found, ...]
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

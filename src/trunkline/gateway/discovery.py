@@ -5,7 +5,7 @@ our own words.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Protocol
 from urllib.parse import quote
@@ -16,9 +16,9 @@ from trunkline.base.codec import Malformed
 from trunkline.base.log import Logger
 from trunkline.base.secret import Secret
 from trunkline.catalog.discovery import Board, Evidence, Failure, Fence, Key, StateChanged
-from trunkline.catalog.evidence import EvidenceStore
+from trunkline.catalog.evidence import EvidenceStore, Kept
 from trunkline.catalog.known import Catalog, Listed
-from trunkline.catalog.listing import Found, read_page
+from trunkline.catalog.listing import Found, Rows, read_page
 from trunkline.errors import (
     ConfigInvalid,
     Conflict,
@@ -31,6 +31,7 @@ from trunkline.errors import (
 )
 from trunkline.gateway.headers import Headers, retry_after
 from trunkline.gateway.upstream import Address, Http, translated
+from trunkline.model.credential import Credential
 from trunkline.providers import Provider, sign
 from trunkline_sdk import http1
 
@@ -54,43 +55,64 @@ class Running(Protocol):
         ...
 
 
+class Behind(Protocol):
+    """Asks daemons."""
+
+    async def ask(self, provider: Provider) -> Rows:
+        """All models of a provider behind a daemon. Raises: as `Lister.ask`."""
+        ...
+
+
 class Lister:
     """Asks one provider.
 
     Args:
         http: what goes out to the network, judged.
         servers: the providers that we run ourselves, by name.
+        behind: asks for those behind a daemon.
         credential: what the installation calls a provider with.
         clock: the time.
     """
 
     def __init__(
-        self, *, http: Http, servers: Mapping[str, Running], credential: Callable[[Provider], Secret | None], clock: Clock
+        self,
+        *,
+        http: Http,
+        servers: Mapping[str, Running],
+        credential: Callable[[Provider], Credential | None],
+        clock: Clock,
+        behind: Behind | None = None,
     ) -> None:
         self._http = http
         self._servers = servers
+        self._behind = behind
         self._credential = credential
         self._clock = clock
 
     def reachable(self, provider: Provider) -> bool:
         """Whether there is anybody to ask."""
         server = self._servers.get(provider.name)
-        return provider.kind.lists is not None and (server is None or server.running is not None)
+        return lists(provider) and (server is None or server.running is not None)
 
-    async def ask(self, provider: Provider) -> tuple[Found, ...]:
+    async def ask(self, provider: Provider) -> Rows:
         """All models that it lists.
 
         Raises:
             UpstreamError: it failed, or refused.
             OperatorError: it cannot be asked as it is configured.
         """
+        if provider.served is not None:
+            assert self._behind is not None
+            return await self._behind.ask(provider)
         found: dict[str, Found] = {}
+        left_out = 0
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 after = ""
                 for _ in range(MOST_PAGES):
                     page = read_page(await self._page(provider, after))
                     found.update({each.id: each for each in page.found if each.id not in found})
+                    left_out += page.left_out
                     if not page.after or page.after == after:
                         break
                     after = page.after
@@ -98,13 +120,13 @@ class Lister:
             raise UpstreamTimeout(f"the list was not complete within {LOOK_SECONDS:g} seconds") from None
         except Malformed:
             raise UpstreamGarbled("the answer is not a list of models") from None
-        return tuple(found.values())
+        return Rows(tuple(found.values()), left_out)
 
     async def _page(self, provider: Provider, after: str) -> bytes:
         assert provider.kind.lists is not None
         server = self._servers.get(provider.name)
         address = server.running if server is not None else None
-        base_url, key = (address.base_url, address.api_key) if address else (provider.base_url, self._credential(provider))
+        base_url, key = (address.base_url, address.api_key) if address else (provider.base_url, self._key(provider))
         if base_url is None:
             raise ConfigInvalid(f"the provider `{provider.name}` has no `base_url`")
         headers: list[tuple[bytes, bytes]] = [(b"accept", b"application/json"), (b"user-agent", b"trunkline")]
@@ -115,6 +137,10 @@ class Lister:
         if after:
             url += f"{'&' if '?' in url else '?'}after_id={quote(after, safe='')}"
         return await self._got(provider, url, headers)
+
+    def _key(self, provider: Provider) -> Secret | None:
+        credential = self._credential(provider)
+        return None if credential is None else credential.secret
 
     async def _got(self, provider: Provider, url: str, headers: Headers) -> bytes:
         try:
@@ -138,7 +164,9 @@ class Discovery:
     """Keeps the lists of one configuration's providers.
 
     Args:
-        providers: by name.
+        providers: by name; what daemons serve may change at any time, which `glance` is told of.
+        wanted: of those that have a list, which are to be asked for it.
+        credentials: the ids of what a provider behind a daemon is asked with: with others it may list others.
         lister: asks one of them.
         board: what is known, and what is due. It outlives the configuration.
         store: keeps it over a restart.
@@ -151,6 +179,8 @@ class Discovery:
         self,
         *,
         providers: Mapping[str, Provider],
+        wanted: Callable[[Provider], bool],
+        credentials: Callable[[Provider], Sequence[str]],
         lister: Lister,
         board: Board,
         store: EvidenceStore,
@@ -158,8 +188,10 @@ class Discovery:
         clock: Clock,
         log: Logger,
     ) -> None:
-        self._keys = {name: key_of(provider) for name, provider in providers.items() if provider.kind.lists is not None}
         self._providers = providers
+        self._wanted = wanted
+        self._credentials = credentials
+        self._keys = self._keys_now()
         self._lister = lister
         self._board = board
         self._store = store
@@ -168,19 +200,36 @@ class Discovery:
         self._log = log
         self._looking: set[str] = set()
         self._codes: dict[str, str] = {}
+        self._left_out: dict[str, int] = {}
         self._told: dict[str, Listed] = {}
+        self._kept: Mapping[Key, Kept] = {}
+        self._adopted: Mapping[Key, Kept] | None = None
+        self._tasks: Tasks | None = None
 
     async def run(self, failed: Callable[[str, BaseException], None]) -> None:
         """Look whenever it is time, until this is cancelled."""
+        self._take()
         try:
-            await self._remember()
+            self._kept = await asyncio.to_thread(self._store.all)
         except StoreUnavailable as error:  # then it begins with nothing
             failed("discovery: what was kept", error)
+        self._take()
         async with Tasks(failed) as tasks:
-            while True:
-                for name in self._due():
-                    tasks.start(self.look(name), name=f"discovery: {name}")
-                await self._clock.sleep(TICK)
+            self._tasks = tasks
+            try:
+                while True:
+                    self.glance()
+                    await self._clock.sleep(TICK)
+            finally:
+                self._tasks = None
+
+    def glance(self) -> None:
+        """Begin the looks that are due now, also at providers that were not there before; unless `run` has yet to begin, and will."""
+        if self._tasks is None:
+            return
+        self._take()
+        for name in self._due():
+            self._tasks.start(self.look(name), name=f"discovery: {name}")
 
     def invalidate(self, provider: str, *, hard: bool = False) -> None:
         """Look again at the next glance; hard: what is known is worth nothing, nor what a look under way will show."""
@@ -190,13 +239,15 @@ class Discovery:
 
     async def look(self, name: str) -> None:
         """One look at one provider, if none is under way. What the provider does wrong is noted and not raised."""
+        if (key := self._keys.get(name)) is None:
+            return  # no daemon serves it any more
         self._looking.add(name)
         try:
-            evidence = await self._seen(name)
+            evidence = await self._seen(name, key)
         finally:
             self._looking.discard(name)
         if evidence is not None:
-            await asyncio.to_thread(self._keep, self._keys[name], evidence)
+            await asyncio.to_thread(self._keep, key, evidence)
 
     # ------------------------------------------------------------------------------------------------------- looking
     def _due(self) -> list[str]:
@@ -209,14 +260,14 @@ class Discovery:
             if name not in self._looking and self._board.due(key, now) and self._lister.reachable(self._providers[name])
         ]
 
-    async def _seen(self, name: str) -> Evidence | None:
+    async def _seen(self, name: str, key: Key) -> Evidence | None:
         """What a provider lists now, told to the catalogue; `None` where it could not be asked, or was overtaken."""
-        fence = self._board.begin(self._keys[name])
+        fence = self._board.begin(key)
         if fence is None:
             return None
         try:
-            found = await self._lister.ask(self._providers[name])
-            evidence = self._board.finish(fence, found, self._clock.now())
+            found, left_out = await self._lister.ask(self._providers[name])
+            evidence = self._board.finish(fence, found, self._clock.now(), left_out=left_out)
         except TrunklineError as error:
             self._failed(name, fence, error)
             return None
@@ -226,6 +277,9 @@ class Discovery:
             self._board.leave(fence)
         if self._codes.pop(name, None):
             self._log.info("a provider lists its models again", provider=name, models=len(found))
+        if left_out and left_out != self._left_out.get(name):
+            self._log.warning("a provider lists what cannot be read", provider=name, left_out=left_out)
+        self._left_out[name] = left_out
         self._tell(name)
         return evidence
 
@@ -242,23 +296,33 @@ class Discovery:
 
     # ------------------------------------------------------------------------------------------------------- telling
     def _tell(self, name: str) -> None:
-        key = self._keys[name]
+        if (key := self._keys.get(name)) is None:
+            return  # it has gone meanwhile
         listed = Listed(self._board.evidence(key), self._board.diagnosis(key, self._clock.now()))
         if self._told.get(name) != listed:
             self._told[name] = listed
             self._catalog.take_listed(name, listed)
 
-    async def _remember(self) -> None:
-        """Begin with what was kept; what providers that are gone had is forgotten."""
-        wanted = set(self._keys.values())
+    def _keys_now(self) -> dict[str, Key]:
+        return {name: self._key(provider) for name, provider in self._providers.items() if lists(provider) and self._wanted(provider)}
+
+    def _key(self, provider: Provider) -> Key:
+        return key_of(provider, self._credentials(provider) if provider.served is not None else ())
+
+    def _take(self) -> None:
+        """Know the providers that there are now: those that are new begin with what was kept; what those had that are gone is forgotten."""
+        keys = self._keys_now()
+        if keys == self._keys and self._adopted is self._kept:
+            return
+        self._keys, self._adopted = keys, self._kept
+        wanted = set(keys.values())
         self._board.keep(wanted.__contains__)
-        self._catalog.forget(lambda name: name not in self._keys)
-        for name in self._keys:
-            self._tell(name)
-        for key, kept in (await asyncio.to_thread(self._store.all)).items():
-            if key in wanted and kept.evidence is not None:
+        self._catalog.forget(lambda name: name not in keys)
+        self._told = {name: listed for name, listed in self._told.items() if name in keys}
+        for key in wanted:
+            if (kept := self._kept.get(key)) is not None and kept.evidence is not None:
                 self._board.adopt(key, kept.evidence)
-        for name in self._keys:
+        for name in keys:
             self._tell(name)
 
     def _keep(self, key: Key, evidence: Evidence) -> None:
@@ -271,8 +335,13 @@ class Discovery:
                 return  # another process on this database has just looked, too
 
 
-def key_of(provider: Provider) -> Key:
-    """Whose list it is: the provider's, at this address, with a credential from this place."""
+def lists(provider: Provider) -> bool:
+    """Whether it has a list of its models. A daemon has none of its own."""
+    return provider.served is not None or provider.kind.lists is not None
+
+
+def key_of(provider: Provider, credentials: Sequence[str] = ()) -> Key:
+    """Whose list it is: the provider's, at this address, with a credential from this place, or with those of these ids."""
     settings = provider.settings
-    text = "\n".join([settings.kind, provider.base_url or "", settings.api_key or provider.kind.api_key or ""])
+    text = "\n".join([settings.kind, provider.base_url or "", settings.api_key or provider.kind.api_key or "", *credentials])
     return Key(provider.name, sha256(text.encode()).hexdigest())

@@ -1,6 +1,6 @@
 """The models as listings show them: made when something has changed, not for every request."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from trunkline.base.clock import Clock
@@ -8,7 +8,6 @@ from trunkline.catalog.discovery import Diagnosis
 from trunkline.gateway.router import Router
 from trunkline.model.allowed import Models
 from trunkline.model.caller import Caller
-from trunkline.providers import Provider
 from trunkline.surfaces import Listed
 
 LASTS = 600.0
@@ -34,14 +33,12 @@ class Shown:
 
     Args:
         router: the names.
-        providers: by name.
         catalog: says when something has changed.
         clock: the time.
     """
 
-    def __init__(self, *, router: Router, providers: Mapping[str, Provider], catalog: Changing, clock: Clock) -> None:
+    def __init__(self, *, router: Router, catalog: Changing, clock: Clock) -> None:
         self._router = router
-        self._providers = providers
         self._catalog = catalog
         self._clock = clock
         self._made_of: tuple[int, float] = (-1, 0.0)
@@ -64,15 +61,15 @@ class Shown:
     def _all(self, allowed: Models, now: float) -> list[Listed]:
         listed: list[Listed] = []
         for name in self._router.names(allowed):
-            provider = self._providers[name.target.provider]
+            provider, model = self._router.provider(name.target.provider), name.target.model
             diagnosis = self._catalog.diagnosis(provider.name)
             listed.append(
                 Listed(
                     id=name.id,
                     owner="trunkline" if name.route else provider.name,
-                    dialect=provider.speaks[0].dialect.name,
-                    card=provider.card(name.target.model),
-                    price=provider.price(name.target.model, now),
+                    dialect=next(iter(provider.spoken(model) or provider.kind.speaks)).dialect.name,
+                    card=provider.card(model),
+                    price=provider.price(model, now),
                     at=now,
                     stale=name.discovered and diagnosis is not None and diagnosis.stale,
                 )

@@ -50,6 +50,7 @@ class Card:
         forbidden: parameters that it refuses, by their neutral names (`temperature`, `top_p`, …).
         limit_field: the name that it wants for the output limit in Chat Completions.
         tool_name_limit: the most characters of a tool's name.
+        surfaces: the ids of those that it has behind an extension daemon, where it does not have all of its provider's.
         lifecycle: whether it is to stay.
     """
 
@@ -63,6 +64,7 @@ class Card:
     forbidden: frozenset[str] | None = None
     limit_field: LimitField | None = None
     tool_name_limit: int | None = None
+    surfaces: frozenset[str] | None = None
     lifecycle: Lifecycle | None = None
 
     def forbids(self, parameter: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from trunkline.base.codec import Raw, Value
 
-Operation = Literal["chat", "count_tokens", "embeddings"]
+Operation = Literal["chat", "count_tokens", "embeddings", "speech"]
 
 
 class Request(Value, frozen=True):

@@ -1,6 +1,6 @@
 """The upstreams: each kind is a record that says where it is, how to sign, and what it speaks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -88,6 +88,7 @@ class Kind:
         repairs: what its streams get wrong and we mend.
         settings: the record of its settings.
         launched: whether we run it ourselves, so that there is nothing to dial before its process is up.
+        daemon: whether it is an extension daemon: what is called are the providers behind it, and the paths of `speaks` are ids of surfaces.
         answer: for a provider inside this process: the whole reply to a request.
     """
 
@@ -104,7 +105,31 @@ class Kind:
     repairs: frozenset[Repair] = frozenset()
     settings: type[Settings] = Settings
     launched: bool = False
+    daemon: bool = False
     answer: Callable[[Request], Reply] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What an extension daemon says of one of the providers behind it (daemon contract, A9: ProviderInfo).
+
+    Attributes:
+        daemon: the daemon's name in the configuration.
+        id: the provider's id there.
+        title: its name for people.
+        surfaces: the ids of what it serves natively.
+        credential: what its calls need; empty where an older daemon does not say.
+        methods: how people sign in.
+        refreshable: whether a sign-in can be renewed.
+    """
+
+    daemon: str
+    id: str
+    title: str = ""
+    surfaces: tuple[str, ...] = ()
+    credential: Literal["oauth", "token", "none", ""] = ""
+    methods: tuple[str, ...] = ()
+    refreshable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +137,9 @@ class Provider:
     """A kind of provider, configured: one upstream that calls can go to. `api_key` is the configuration's; others may be stored.
 
     Attributes:
+        secret: what opens an extension daemon; the providers behind it do not have it.
         known: what the catalogue knows of its models; without one only what the settings say.
+        served: where it stands behind an extension daemon; its name is then `DAEMON/ID`.
     """
 
     name: str
@@ -121,21 +148,31 @@ class Provider:
     base_url: str | None
     api_key: Secret | None
     known: Known | None = None
+    served: Served | None = None
+    secret: Secret | None = None
 
     @property
     def speaks(self) -> tuple[Wire, ...]:
         """Its dialects, the preferred one first."""
         names = self.settings.speaks
-        return tuple(wire for name in names for wire in self.kind.speaks if wire.dialect.name == name) if names else self.kind.speaks
+        wires = tuple(wire for name in names for wire in self.kind.speaks if wire.dialect.name == name) if names else self.kind.speaks
+        return wires if self.served is None else _through(wires, self.served.surfaces)
 
-    def wire(self, dialect: Dialect, operation: Operation) -> Wire | None:
-        """How a call in a dialect reaches it: in the same, in a relative, else in its preferred one.
+    def spoken(self, model: str) -> tuple[Wire, ...]:
+        """The dialects of one of its models: all of its own, unless a daemon says which surfaces the model has."""
+        if self.served is None or (surfaces := self.card(model).surfaces) is None:
+            return self.speaks
+        return _through(self.speaks, surfaces)
+
+    def wire(self, dialect: Dialect, operation: Operation, model: str = "") -> Wire | None:
+        """How a call in a dialect reaches it, or one of its models: in the same, in a relative, else in its preferred one.
 
         What is only counted can be counted here; all else needs a dialect that has the operation.
         """
-        speaks = [wire for wire in self.speaks if operation in wire.paths]
+        spoken = self.spoken(model)
+        speaks = [wire for wire in spoken if operation in wire.paths]
         if operation == "count_tokens":
-            speaks += [wire for wire in self.speaks if "chat" in wire.paths]
+            speaks += [wire for wire in spoken if "chat" in wire.paths]
         known = [wire for wire in speaks if wire.dialect == dialect] + [wire for wire in speaks if wire.dialect.name == dialect.name]
         translated = speaks if operation in {"chat", "count_tokens"} else []
         return next(iter(known or translated), None)
@@ -169,6 +206,11 @@ class Provider:
             free=self.free,
             own={name: each.card for name, each in models.items()} if isinstance(models, dict) else {},
         )
+
+
+def _through(wires: tuple[Wire, ...], surfaces: Collection[str]) -> tuple[Wire, ...]:
+    """Those that have one of these surfaces for a path."""
+    return tuple(wire for wire in wires if any(path in surfaces for path in wire.paths.values()))
 
 
 def sign(kind: Kind, key: str) -> tuple[bytes, bytes]:

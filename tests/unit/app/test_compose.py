@@ -2,9 +2,12 @@ from typing import Any
 
 import pytest
 
+from trunkline.app.callables import Callables
 from trunkline.app.compose import dialect_of, parts, surfaces
 from trunkline.app.config import read
 from trunkline.errors import ConfigInvalid
+
+HERE = {"kind": "daemon", "base_url": "http://127.0.0.1:18888"}
 
 
 @pytest.mark.parametrize(
@@ -19,13 +22,20 @@ from trunkline.errors import ConfigInvalid
             {"providers": {"home": {"kind": "compatible", "base_url": "http://h", "api_key": "env:TRUNKLINE_TEST_UNSET"}}},
             "providers.home.api_key",
         ),
+        ({"providers": {"x": {"kind": "daemon"}}}, "providers.x.base_url"),
+        ({"providers": {"x": {"kind": "daemon", "base_url": "http://10.0.0.7"}}}, "providers.x.base_url"),
+        ({"providers": {"x": {"kind": "daemon", "base_url": "https://10.0.0.7"}}}, "providers.x.secret"),
+        ({"providers": {"x": {**HERE, "secret": "env:TRUNKLINE_TEST_UNSET"}}}, "providers.x.secret"),
+        ({"providers": {"x": {**HERE, "base_url": "http://127.0.0.1:99999"}}}, "providers.x.base_url"),
+        ({"providers": {"x": {**HERE, "base_url": "https://127.0.0.1", "ca": "/nowhere.pem"}}}, "providers.x.ca"),
+        ({"providers": {"x": {**HERE, "base_url": "https://127.0.0.1", "ca": __file__}}}, "providers.x.ca"),
+        ({"providers": {"x": {**HERE, "pins": ["abc"]}}}, "providers.x.pins"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_whatever_is_wrong_with_a_configuration_is_known_before_anything_runs(tree: dict[str, Any], place: str) -> None:
-    config = read(tree)
     with pytest.raises(ConfigInvalid, match=place.replace(".", r"\.")):
-        parts(config)
+        parts(read(tree))
 
 
 def test_the_parts_are_those_of_the_configuration() -> None:
@@ -53,3 +63,12 @@ def test_no_two_surfaces_serve_the_same_path() -> None:
     paths += [listing.path for surface in surfaces().values() for listing in surface.listings]
     assert sorted(paths) == sorted(set(paths))
     assert paths
+
+
+def test_something_may_be_stored_for_what_a_daemon_may_serve_and_not_for_the_daemon_itself() -> None:
+    names = Callables(read({"providers": {"x": HERE, "echo": {"kind": "echo"}}}))
+    assert [name for name in ("echo", "x/codex", "x", "y/codex", "x/a/b", "x/", "x/info", "echo/a", 7) if name in names] == [
+        "echo",
+        "x/codex",
+    ]
+    assert (list(names), len(names)) == (["echo", "x/PROVIDER"], 2)

@@ -1,11 +1,13 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 
-from trunkline.app.exposure import check_exposure, check_tls
+from trunkline.app.exposure import check_daemon, check_exposure, check_tls
 from trunkline.errors import ConfigInvalid
+from trunkline.providers.daemon import DaemonSettings
 from trunkline.server.settings import ServerSettings
 
 
@@ -64,3 +66,47 @@ def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(folder: P
     (folder / "locked.key").write_bytes(locked)
     with pytest.raises(ConfigInvalid, match="passphrase"):
         check_tls(pair(folder, "a.pem", "locked.key"))
+
+
+# -------------------------------------------------------------------------------------------------------------- daemons
+HERE = ["http://127.0.0.1:18888", "http://localhost:18888", "http://[::1]:18888/base", "https://127.0.0.1:18888"]
+ELSEWHERE = "https://daemon.test/base"
+
+
+def daemon(base_url: str, *, secret: bool = True, **said: Any) -> None:
+    check_daemon("x", DaemonSettings(kind="daemon", **said), base_url, has_secret=secret)
+
+
+@pytest.mark.proves("daemon.exposure")
+@pytest.mark.parametrize("base_url", HERE)
+def test_a_daemon_on_this_machine_may_be_asked_without_tls_and_secret(base_url: str) -> None:
+    daemon(base_url, secret=False)
+
+
+@pytest.mark.proves("daemon.exposure")
+@pytest.mark.parametrize("base_url", ["http://daemon.test", "http://10.0.0.7:18888", "http://192.0.2.1", "http://127.0.0.1.test"])
+def test_a_daemon_elsewhere_is_asked_over_tls_unless_that_is_said(base_url: str) -> None:
+    with pytest.raises(ConfigInvalid, match=r"`providers\.x\.base_url` leaves this machine, and there is no TLS"):
+        daemon(base_url)
+    daemon(base_url, insecure_http=True)
+    with pytest.raises(ConfigInvalid, match=r"`providers\.x\.secret` is missing"):
+        daemon(base_url, insecure_http=True, secret=False)
+
+
+@pytest.mark.proves("daemon.exposure")
+def test_a_daemon_elsewhere_needs_a_secret() -> None:
+    daemon(ELSEWHERE)
+    with pytest.raises(ConfigInvalid, match=r"`providers\.x\.secret` is missing"):
+        daemon(ELSEWHERE, secret=False)
+
+
+def test_settings_that_are_of_no_use_for_a_daemon_are_refused() -> None:
+    with pytest.raises(ConfigInvalid, match="has none") as caught:
+        daemon(ELSEWHERE, api_key="env:KEY")
+    assert "credentials add x/PROVIDER" in caught.value.hint
+    for said in ({"ca": "ca.pem"}, {"pins": ["0" * 64]}):
+        with pytest.raises(ConfigInvalid, match="are about TLS"):
+            daemon(HERE[0], **said)
+        daemon(ELSEWHERE, **said)
+    with pytest.raises(ConfigInvalid, match="is not a URL"):
+        daemon("http://[::1")

@@ -1,8 +1,9 @@
 """The loop that asks providers for their models, against a provider on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,20 @@ from trunkline.catalog.cards import Cards
 from trunkline.catalog.discovery import Board, Diagnosis
 from trunkline.catalog.evidence import EvidenceStore
 from trunkline.catalog.known import Catalog, Listed
+from trunkline.catalog.listing import Found, Rows
 from trunkline.catalog.prices import Book, Prices
 from trunkline.errors import StoreUnavailable, TrunklineError
 from trunkline.gateway import discovery as module
 from trunkline.gateway.choice import Choice
-from trunkline.gateway.discovery import TICK, Discovery, Lister, key_of
+from trunkline.gateway.discovery import TICK, Behind, Discovery, Lister, key_of
+from trunkline.gateway.live import Live
 from trunkline.gateway.upstream import Address
+from trunkline.model.card import Card
 from trunkline.model.credential import Credential
-from trunkline.providers import Kind, Provider, Settings
+from trunkline.providers import Kind, Provider, Served, Settings
 from trunkline.providers.anthropic import PROVIDER as ANTHROPIC
 from trunkline.providers.compatible import PROVIDER as COMPATIBLE
+from trunkline.providers.daemon import PROVIDER as DAEMON
 from trunkline.providers.echo import PROVIDER as ECHO
 from trunkline.providers.local import PROVIDER as LOCAL
 from trunkline.providers.openai import PROVIDER as OPENAI
@@ -71,6 +76,13 @@ class Watched(Catalog):
                 await self._changed.wait()
 
 
+class NoDaemon:
+    """Is not asked: there is no daemon here."""
+
+    async def ask(self, provider: Provider) -> Rows:
+        raise AssertionError(provider.name)
+
+
 class Server:
     """A provider that we run ourselves."""
 
@@ -100,12 +112,20 @@ class Finding:
         self.servers: dict[str, Server] = {}
         self.failures: list[tuple[str, BaseException]] = []
 
-    def of(self, *providers: Provider) -> Discovery:
-        by_name = {each.name: each for each in providers}
-        choice = Choice(wallet=self.wallet, providers=by_name, rest=lambda _credential, _target: 0.0)
+    def of(
+        self,
+        providers: Provider | Mapping[str, Provider],
+        *more: Provider,
+        behind: Behind | None = None,
+        wanted: Callable[[Provider], bool] = lambda _: True,
+    ) -> Discovery:
+        by_name = {each.name: each for each in (providers, *more)} if isinstance(providers, Provider) else providers
+        choice = Choice(wallet=self.wallet, providers=by_name, rest=lambda _credential, _target: 0.0, link=str)
         return Discovery(
             providers=by_name,
-            lister=Lister(http=self.http, servers=self.servers, credential=choice.own, clock=self.clock),
+            wanted=wanted,
+            credentials=choice.ids,
+            lister=Lister(http=self.http, servers=self.servers, behind=behind or NoDaemon(), credential=choice.own, clock=self.clock),
             board=self.board,
             store=self.store,
             catalog=self.catalog,
@@ -396,3 +416,88 @@ def test_the_key_of_a_list_says_nothing_of_the_credential() -> None:
     assert key_of(one) == key_of(other)
     assert key_of(one) != key_of(provider("home", OPENAI, "https://two.test"))
     assert CANARY not in str(key_of(one))
+
+
+# -------------------------------------------------------------------------------------------------------------- daemons
+class Daemon:
+    """Lists what a test says, of whatever is behind it."""
+
+    def __init__(self) -> None:
+        self.rows = Rows((Found("m", Card(surfaces=frozenset({"messages"}))),))
+        self.asked: list[str] = []
+
+    async def ask(self, provider: Provider) -> Rows:
+        self.asked.append(provider.name)
+        return self.rows
+
+
+def served(name: str) -> Provider:
+    daemon, _, each = name.partition("/")
+    return replace(provider(name, DAEMON, "http://127.0.0.1:9", key=None), served=Served(daemon=daemon, id=each))
+
+
+@pytest.mark.proves("daemon.models")
+async def test_what_a_daemon_serves_is_asked_as_soon_as_it_is_there_and_forgotten_when_it_is_gone(finding: Finding) -> None:
+    daemon, live = Daemon(), Live({"x": provider("x", DAEMON, "http://127.0.0.1:9", key=None), "home": provider("home", COMPATIBLE, None)})
+    discovery = finding.of(live, behind=daemon, wanted=lambda each: each.served is not None)
+    discovery.glance()  # before it runs, this is nothing
+    async with finding.running(discovery):
+        await finding.clock.asleep()
+        assert daemon.asked == []
+        live.take({"x/a": served("x/a")})
+        discovery.glance()
+        await finding.catalog.when(lambda: finding.models("x/a") == ["m"])
+        assert finding.catalog.card(served("x/a").source, None, "m").surfaces == {"messages"}
+        live.take({"x/b": served("x/b")})
+        discovery.glance()
+        await finding.catalog.when(lambda: finding.models("x/b") == ["m"])
+        assert finding.models("x/a") == []
+        assert finding.catalog.diagnosis("x/a") is None
+        await discovery.look("x/a")  # nobody is asked
+        discovery.invalidate("x/a")
+    assert daemon.asked == ["x/a", "x/b"]
+
+
+@pytest.mark.proves("daemon.models")
+async def test_when_somebody_has_signed_in_it_is_asked_again_at_once(finding: Finding) -> None:
+    daemon = Daemon()
+    discovery = finding.of({"x/a": served("x/a")}, behind=daemon)
+    async with finding.running(discovery):
+        await finding.catalog.when(lambda: finding.models("x/a") == ["m"])
+        daemon.rows = Rows((Found("for-members"),))
+        finding.wallet.put("x/a", Credential(id="con_a", weight=1, secret=Secret("at"), key="k"))
+        await finding.clock.asleep()
+        finding.clock.advance(TICK)
+        await finding.catalog.when(lambda: finding.models("x/a") == ["for-members"])
+        finding.wallet.put("x/a", Credential(id="con_a", weight=1, secret=Secret("at-renewed"), key="k", revision="2"))
+        await finding.clock.asleep()
+        finding.clock.advance(TICK)
+        await finding.clock.asleep()
+    assert daemon.asked == ["x/a", "x/a"]  # a renewal is no other sign-in
+
+
+async def test_what_was_kept_of_a_provider_is_known_when_its_daemon_is_reached(finding: Finding) -> None:
+    await finding.of({"x/a": served("x/a")}, behind=Daemon()).look("x/a")
+    finding.board, live, daemon = Board(ttl=900.0, retry=30.0), Live({}), Daemon()
+    discovery = finding.of(live, behind=daemon)
+    async with finding.running(discovery):
+        await finding.clock.asleep()
+        live.take({"x/a": served("x/a")})
+        discovery.glance()
+        assert finding.models("x/a") == ["m"]
+        assert finding.diagnosis("x/a").from_cache
+    assert daemon.asked == []
+
+
+@pytest.mark.proves("daemon.rows")
+async def test_rows_that_cannot_be_read_are_told_of_once(finding: Finding, upstream: Upstream) -> None:
+    daemon = Daemon()
+    daemon.rows = Rows((Found("m"),), 2)
+    discovery = finding.of({"x/a": served("x/a")}, behind=daemon)
+    await discovery.look("x/a")
+    await discovery.look("x/a")
+    assert finding.log.lines == [("warning", "a provider lists what cannot be read", {"provider": "x/a", "left_out": 2})]
+    assert finding.diagnosis("x/a").left_out == 2
+    upstream.answers(200, {"data": [{"id": "a"}, {"id": 7}, 9]})
+    await finding.of({"home": provider("home", COMPATIBLE, f"{upstream.base_url}/v1")}).look("home")
+    assert finding.diagnosis().left_out == 2

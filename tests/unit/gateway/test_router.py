@@ -163,9 +163,9 @@ def test_a_routes_rules_for_losses_come_before_those_of_all() -> None:
     plain = {"targets": settings["targets"]}
     routes = Router(providers=PROVIDERS, routes={"mild": parse(settings, RouteSettings), "plain": parse(plain, RouteSettings)})
     [mild] = routes.stops("mild", ANTHROPIC, "chat")
-    assert list(mild.losses) == [LossRule(action="allow", path="tools.**"), *DEFAULT]
+    assert list(mild.rules) == [LossRule(action="allow", path="tools.**"), *DEFAULT]
     for name in ("plain", "home/qwen3"):
-        assert [list(stop.losses) for stop in routes.stops(name, ANTHROPIC, "chat")] == [list(DEFAULT)]
+        assert [list(stop.rules) for stop in routes.stops(name, ANTHROPIC, "chat")] == [list(DEFAULT)]
 
 
 @pytest.mark.parametrize(
@@ -176,6 +176,7 @@ def test_a_routes_rules_for_losses_come_before_those_of_all() -> None:
         ({"action": "allow", "class": "gone"}, "class"),
         ({"action": "allow", "severity": "x"}, "severity"),
         ({"action": "allow", "pth": "x"}, "losses[0].pth"),
+        *(({"action": "allow", "path": path}, "losses[0].path") for path in (".", "a..b", ".a", "a.")),
     ],
 )
 def test_a_rule_that_means_nothing_is_refused_with_its_place(rule: dict[str, object], place: str) -> None:

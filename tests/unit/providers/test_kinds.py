@@ -14,9 +14,11 @@ from trunkline.dialects.anthropic import DIALECT as ANTHROPIC
 from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from trunkline.dialects.openai_chat import OpenAIChat
 from trunkline.dialects.openai_embeddings import DIALECT as OPENAI_EMBEDDINGS
+from trunkline.dialects.openai_speech import DIALECT as OPENAI_SPEECH
 from trunkline.errors import ConfigInvalid
 from trunkline.model.card import UNKNOWN, Card
 from trunkline.providers import Kind, Provider, Settings, Timeouts, sign
+from trunkline_sdk.daemon.protocol.surfaces import PATHS as SURFACE_PATHS
 
 KINDS = members.load(providers, "PROVIDER", Kind, third_party=False)
 CANARY = "sk-canary-0123456789"
@@ -40,7 +42,10 @@ def test_every_kind_speaks_something_and_can_be_reached(name: str) -> None:
     assert len({wire.dialect.name for wire in kind.speaks}) == len(kind.speaks)
     inside = kind.answer is not None
     assert all((path == "") == inside and not path.endswith("/") for wire in kind.speaks for path in wire.paths.values())
-    assert all(path.startswith("/") for wire in kind.speaks for path in wire.paths.values() if not inside)
+    if kind.daemon:
+        assert all(path in SURFACE_PATHS for wire in kind.speaks for path in wire.paths.values())
+    else:
+        assert all(path.startswith("/") for wire in kind.speaks for path in wire.paths.values() if not inside)
     assert kind.base_url is None or parse({"kind": name, "base_url": kind.base_url}, Settings).base_url == kind.base_url
     assert kind.api_key is None or parse({"kind": name, "api_key": kind.api_key}, Settings).api_key == kind.api_key
 
@@ -109,6 +114,7 @@ def test_a_call_of_another_dialect_is_translated_into_the_preferred_one_and_only
     assert openai.wire(ANTHROPIC, "chat") == openai.kind.speaks[0]
     assert anthropic.wire(OPENAI_CHAT, "chat") == anthropic.kind.speaks[0]
     assert anthropic.wire(OPENAI_EMBEDDINGS, "embeddings") is None
+    assert anthropic.wire(OPENAI_SPEECH, "speech") is None
 
 
 def test_what_a_provider_cannot_count_is_counted_here_so_that_a_wire_for_chat_is_enough() -> None:
@@ -119,8 +125,9 @@ def test_what_a_provider_cannot_count_is_counted_here_so_that_a_wire_for_chat_is
 
 @pytest.mark.proves("G13")
 def test_the_output_limit_has_the_name_that_each_kind_knows() -> None:
+    expected = {"openai": "max_completion_tokens", **dict.fromkeys(("compatible", "daemon", "echo", "local"), "max_tokens")}
     names = {name: wire.dialect.limit_field for name in KINDS for wire in KINDS[name].speaks if isinstance(wire.dialect, OpenAIChat)}
-    assert names == {"openai": "max_completion_tokens", "compatible": "max_tokens", "local": "max_tokens", "echo": "max_tokens"}
+    assert names == expected
 
 
 def test_what_is_said_of_a_model_is_its_card_and_of_others_nothing_is_known() -> None:
