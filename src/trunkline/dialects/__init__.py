@@ -96,6 +96,8 @@ class Dialect(ABC):
     stored_field: ClassVar[str] = ""
     """The field by which a request goes on from what its provider keeps."""
     keep_alive: ClassVar[bytes] = b": keep-alive\n\n"
+    opaque: ClassVar[bool] = False
+    """A reply that is no stream of events is bytes that nobody here reads, of any type and length: it passes as it arrives."""
 
     def same(self, other: "Dialect", request: Request) -> bool:
         """Whether a request of this dialect can be forwarded to another as it is: where they are equal, as far as this request goes."""
@@ -140,6 +142,10 @@ class Dialect(ABC):
     def keeps(self, request: Request) -> bool:
         """Whether the provider keeps the reply, so that its id will be asked for."""
         return False
+
+    def repeatable(self, request: Request) -> bool:
+        """Whether a provider that broke off may be asked the same once more: it did nothing that counts twice (daemon contract, F)."""
+        return True
 
     def tell_ids(self, body: bytes, tell: Callable[[str], str]) -> bytes:
         """A kept object with the ids that callers know; all else stays as it came."""

@@ -54,6 +54,10 @@ class OpenAIEmbeddings(Dialect):
         """Put the provider's model name in."""
         return Written(request.body if model == request.model else splice(request.body, request.fields, {"model": model}))
 
+    def repeatable(self, request: Request) -> bool:
+        """Never: thousands of texts may have been paid for (daemon contract, F)."""
+        return False
+
     def read_reply(self, body: bytes, operation: Operation) -> Reply:
         """Read the usage."""
         try:

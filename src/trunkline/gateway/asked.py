@@ -19,13 +19,14 @@ class Asked:
 
     Attributes:
         home: what the request goes on from, which only its own provider has.
+        strict: its caller wants no loss that matters.
     """
 
     def __init__(self, request: Request, dialect: Dialect, *, strict: bool = False) -> None:
         self.home = _home(request, dialect)
         self.request = request if self.home is None else _at_home(request, dialect, self.home)
         self.dialect = dialect
-        self._strict = strict
+        self.strict = strict
 
     @cached_property
     def chat(self) -> Chat:
@@ -48,8 +49,13 @@ class Asked:
         if not same:
             self.dialect.translatable(self.request)
         written = theirs.write_chat(self.chat, self.request, stop.target.model, card, same=same, ask_usage=ask_usage)
-        judge(written.losses, (*STRICT, *stop.losses) if self._strict else stop.losses)
+        judge(written.losses, (*STRICT, *stop.rules) if self.strict else stop.rules)
         return written
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a target that broke off may be asked once more."""
+        return self.dialect.repeatable(self.request)
 
     def tells(self, stop: Stop, credential: str = "") -> Callable[[str], str] | None:
         """What turns an id into the one that callers know, where the target will keep the reply under it, for a stored credential."""

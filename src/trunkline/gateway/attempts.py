@@ -6,6 +6,7 @@ from trunkline.errors import (
     LossRefused,
     OperatorError,
     ShuttingDown,
+    SignInNeeded,
     TrunklineError,
     UpstreamBusy,
     UpstreamDenied,
@@ -20,7 +21,7 @@ Next = Literal["stop", "same", "other", "next"]
 MOST_ATTEMPTS = 4
 
 
-def after(error: TrunklineError, *, tried: int, left: int, again: bool, others: bool = False) -> Next:
+def after(error: TrunklineError, *, tried: int, left: int, again: bool, others: bool = False, repeatable: bool = True) -> Next:
     """What to do after a failed attempt, while nothing of a reply has been shown.
 
     Args:
@@ -29,16 +30,17 @@ def after(error: TrunklineError, *, tried: int, left: int, again: bool, others: 
         left: targets that have not been tried.
         again: whether this attempt was a second one at its target.
         others: whether the target may be tried with another credential.
+        repeatable: whether the same may be asked of it once more.
     """
     if isinstance(error, LossRefused):
         return "next" if left else "stop"  # another target may speak the caller's format
     if not _lies_with_the_target(error) or tried >= MOST_ATTEMPTS:
         return "stop"
-    if others and isinstance(error, UpstreamDenied | UpstreamBusy):
+    if others and isinstance(error, UpstreamDenied | UpstreamBusy | SignInNeeded):
         return "other"  # it was said to the credential
     if left:
         return "next"
-    if isinstance(error, UpstreamDown) and not again:
+    if isinstance(error, UpstreamDown) and repeatable and not again:
         return "same"
     return "stop"
 

@@ -8,8 +8,7 @@ import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from trunkline.base.secret import Secret
-from trunkline.errors import NoCredential
+from trunkline.errors import NoCredential, SignInNeeded
 from trunkline.model.caller import Caller
 from trunkline.model.credential import FILE, INSTALLATION, Credential, Owner
 from trunkline.model.target import Target
@@ -23,6 +22,10 @@ class Wallet(Protocol):
         """A provider's, by whose they are; an empty tuple where an owner's cannot be used."""
         ...
 
+    def ended(self, provider: str, owner: Owner) -> bool:
+        """Whether that is because the provider refuses its sign-in for good."""
+        ...
+
 
 class Choice:
     """The credentials that calls may go out with.
@@ -31,6 +34,7 @@ class Choice:
         wallet: the stored ones.
         providers: to which the configuration may have given one.
         rest: for how many seconds more a credential is to be left alone at a target.
+        link: where a person signs in to a provider, by its name.
         draw: a number from 0 up to 1.
     """
 
@@ -40,6 +44,7 @@ class Choice:
         wallet: Wallet,
         providers: Mapping[str, Provider],
         rest: Callable[[Credential, Target], float],
+        link: Callable[[str], str],
         draw: Callable[[], float] = random.random,
     ) -> None:
         self._wallet = wallet
@@ -49,10 +54,13 @@ class Choice:
             for name, provider in providers.items()
             if provider.api_key is not None
         }
+        self._link = link
         self._draw = draw
 
     def of(self, provider: Provider, caller: Caller) -> Sequence[Credential]:
         """Those of a provider that a caller's calls may go out with; none where it needs none."""
+        if _keyless(provider):
+            return ()
         if (held := self._wallet.of(provider.name)) and provider.base_url is not None:
             return owned(held, self._files.get(provider.name, ()), caller)
         return self._files.get(provider.name, ())
@@ -63,26 +71,47 @@ class Choice:
             return credentials[0] if credentials and not tried else None
         return pick(credentials, lambda each: self._rest(each, target), self._draw, tried=tried)
 
-    def own(self, provider: Provider) -> Secret | None:
+    def own(self, provider: Provider) -> Credential | None:
         """What the installation itself calls a provider with, for calls that are nobody's; `None` where the provider needs nothing.
 
         Raises:
             NoCredential: it needs one, and there is none.
         """
+        if _keyless(provider):
+            return None
         held = self._wallet.of(provider.name).get(INSTALLATION, ())
         found = self.one((*held, *self._files.get(provider.name, ())), Target(provider.name, ""))
         if found is None and provider.kind.key_required:
             raise self._none(provider)
-        return None if found is None else found.secret
+        return found
+
+    def ids(self, provider: Provider) -> list[str]:
+        """The ids of all that the installation itself may call a provider with, in one order."""
+        held = self._wallet.of(provider.name).get(INSTALLATION, ())
+        return sorted(each.id for each in (*held, *self._files.get(provider.name, ())))
 
     def missing(self, provider: Provider, caller: Caller) -> NoCredential | None:
         """What is told where `of` has none, and the provider cannot be called without."""
-        if (held := self._wallet.of(provider.name)) and any(owner in held for owner in _owners(caller)):
+        if provider.served is not None and provider.served.credential == "none":
+            return None
+        held = self._wallet.of(provider.name)
+        owner = next((each for each in _owners(caller) if each in held), None) if held else None
+        if owner is not None and self._wallet.ended(provider.name, owner):
+            return self._sign_in(provider)
+        if owner is not None:
             return NoCredential(
                 f"the credentials of the provider `{provider.name}` cannot be opened",
                 hint="The operator asks `trunkline vault status` why.",
             )
+        if provider.served is not None:
+            return self._sign_in(provider) if provider.served.credential else None  # an older daemon does not say
         return self._none(provider) if provider.kind.key_required else None
+
+    def _sign_in(self, provider: Provider) -> SignInNeeded:
+        return SignInNeeded(
+            f"the provider `{provider.name}` is called with a sign-in, and there is none that it accepts",
+            hint=f"Sign in at {self._link(provider.name)}, or with `trunkline connect {provider.name}`.",
+        )
 
     def _none(self, provider: Provider) -> NoCredential:
         return NoCredential(
@@ -104,6 +133,11 @@ def owned(held: Mapping[Owner, tuple[Credential, ...]], file: tuple[Credential, 
         if (own := held.get(owner)) is not None:
             return own if owner.account else (*own, *file)
     return file
+
+
+def _keyless(provider: Provider) -> bool:
+    """Whether a daemon says that it has no use for a credential, so that it gets none to see."""
+    return provider.served is not None and provider.served.credential == "none"
 
 
 def _owners(caller: Caller) -> tuple[Owner, ...]:

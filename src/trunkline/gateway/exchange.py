@@ -19,13 +19,25 @@ class CallerLeft(Exception):
     """The caller went away before its call was complete."""
 
 
-class Attempt(Value, frozen=True):
-    """One try at one target: `outcome` is `ok` or the error's code, `credential` the id of a stored one that it was made with."""
+class Attempt(Value, frozen=True, omit_defaults=True):
+    """One try at one target.
+
+    Attributes:
+        outcome: `ok`, `interrupted`, or the error's code.
+        credential: the id of a stored one that it was made with.
+        served: the target's provider, where that is one behind a daemon, whose name has two steps.
+    """
 
     target: str
     outcome: str
     seconds: float
     credential: str = ""
+    served: str = ""
+
+    @property
+    def provider(self) -> str:
+        """Whose target it is."""
+        return self.served or self.target.partition("/")[0]
 
 
 class Exchange(Mutable):

@@ -16,6 +16,7 @@ from trunkline.errors import (
     UpstreamBusy,
     UpstreamDenied,
     UpstreamDown,
+    UpstreamError,
     UpstreamGarbled,
     UpstreamTimeout,
 )
@@ -117,7 +118,9 @@ class Health:
                 del self._states[place]
 
     def failed(self, target: Target, error: TrunklineError, credential: Credential | None = None) -> None:
-        """An attempt failed."""
+        """An attempt failed. A target that says no answers, which ends a row of failures (daemon contract, F)."""
+        if isinstance(error, UpstreamError) and not isinstance(error, FAULTY) and error.upstream_status and target in self._states:
+            self._states[target].failures = 0
         if isinstance(error, UpstreamBusy):
             place = (target, credential.id) if credential else target
             seconds = min(error.retry_after if error.retry_after is not None else BUSY, LONGEST)

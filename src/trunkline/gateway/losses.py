@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from trunkline.base.codec import Meta, Record, encode, field
 from trunkline.errors import LossRefused
 from trunkline.model.loss import Change, Loss, Severity, report
+from trunkline.providers import Provider
+from trunkline.providers.daemon import DaemonSettings
 
 HEADER_BYTES = 8192  # a header that every client takes
 SHOWN = 5  # losses that an error lists
@@ -17,7 +19,12 @@ class LossRule(Record, frozen=True):
     """One rule of a route: the first that fits a loss decides."""
 
     action: Annotated[Literal["allow", "reject"], Meta(description="What to do with a loss that fits.")]
-    path: Annotated[str, Meta(description="Where it stood, as a pattern: `*` is one step, `**` any number; empty fits all.")] = ""
+    path: Annotated[
+        str,
+        Meta(
+            pattern=r"^([^.]+(\.[^.]+)*)?$", description="Where it stood, as a pattern: `*` is one step, `**` any number; empty fits all."
+        ),
+    ] = ""
     severity: Annotated[Severity | None, Meta(description="`material` or `advisory`; both, where it is absent.")] = None
     change: Annotated[Change | None, Meta(description="What happened; any, where it is absent.")] = field(default=None, name="class")
 
@@ -29,6 +36,13 @@ class LossRule(Record, frozen=True):
 # What a model sees, or may do, must not change behind its caller's back: a picture, a file or a tool that is left out.
 DEFAULT = (LossRule(action="reject", severity="material", change="unsupported"),)
 STRICT = (LossRule(action="reject", severity="material"),)
+CONTRACT = (LossRule(action="allow", severity="advisory"), LossRule(action="reject"))
+"""What of the losses of a provider behind a daemon may be where nobody said so (daemon contract, B4), if the configuration wants it so."""
+
+
+def by_contract(provider: Provider) -> bool:
+    """Whether what is lost on the way to a provider, and behind its daemon, is judged as the daemon contract says (B4)."""
+    return isinstance(provider.settings, DaemonSettings) and provider.settings.loss_policy == "contract"
 
 
 def judge(losses: Sequence[Loss], rules: Sequence[LossRule]) -> None:

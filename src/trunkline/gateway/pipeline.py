@@ -33,10 +33,10 @@ from trunkline.gateway.headers import Headers, error_headers, first, reply_heade
 from trunkline.gateway.health import Health
 from trunkline.gateway.losses import header
 from trunkline.gateway.permitted import permitted
-from trunkline.gateway.relay import Broken, Stream, Translation
+from trunkline.gateway.relay import Broken, Opaque, Stream, Translation
 from trunkline.gateway.router import Router, Stop
 from trunkline.gateway.stored import Stored, tell
-from trunkline.gateway.upstream import Opened, Upstream, is_stream
+from trunkline.gateway.upstream import Opened, Upstream, is_opaque, is_stream
 from trunkline.model.caller import Caller
 from trunkline.model.credential import Credential
 from trunkline.model.event import Started
@@ -73,6 +73,10 @@ class Outlet(Protocol):
 
     async def write(self, data: bytes, *, more: bool) -> None:
         """Send a piece of the body; waits while the caller is slow."""
+        ...
+
+    def break_off(self) -> None:
+        """End a body that will not be complete so that nobody takes it for whole."""
         ...
 
 
@@ -130,7 +134,7 @@ class Begun(Value, frozen=True):
     opened: Opened
     since: float
     first: bytes
-    stream: Stream | None
+    stream: Stream | Opaque | None
 
 
 class Pipeline:
@@ -291,10 +295,10 @@ class Pipeline:
         return found
 
     def _rest(self, way: Way) -> float:
-        return self._health.rest(way.stop.target, way.credentials)
+        return self._health.rest(way.stop.circuit, way.credentials)
 
     def _is_busy(self, way: Way) -> bool:
-        return self._health.is_busy(way.stop.target, way.credentials)
+        return self._health.is_busy(way.stop.circuit, way.credentials)
 
     def _awake(self, ways: list[Way]) -> list[Way]:
         """The targets that may be tried now.
@@ -323,7 +327,7 @@ class Pipeline:
             ]
             ways = self._awake(ways)
         way, *left = ways
-        credential = self._choice.one(way.credentials, way.stop.target)
+        credential = self._choice.one(way.credentials, way.stop.circuit)
         sent: tuple[Credential, ...] = ()
         tried: tuple[Credential, ...] = ()  # at this target
         again = False
@@ -339,11 +343,18 @@ class Pipeline:
             except TrunklineError as error:
                 self._record(exchange, way.stop, credential, since, error)
                 failures.append(error)
-                other = self._choice.one(way.credentials, way.stop.target, tried=tried) if tried else None
-                match after(error, tried=len(exchange.attempts), left=len(left), again=again, others=other is not None):
+                other = self._choice.one(way.credentials, way.stop.circuit, tried=tried) if tried else None
+                match after(
+                    error,
+                    tried=len(exchange.attempts),
+                    left=len(left),
+                    again=again,
+                    others=other is not None,
+                    repeatable=asked.repeatable,
+                ):
                     case "next":
                         way, *left = left
-                        credential, tried, again = self._choice.one(way.credentials, way.stop.target), (), False
+                        credential, tried, again = self._choice.one(way.credentials, way.stop.circuit), (), False
                     case "other":
                         credential, again = other, False
                     case "same":
@@ -365,6 +376,9 @@ class Pipeline:
             if asked.request.stream:
                 stream = self._stream(stop, asked, opened, tells, tell=first(headers, b"x-trunkline-losses") == b"stream")
                 return Begun(stop, credential, opened, since, await stream.begin(), stream)
+            if is_opaque(opened.answer, stop.wire.dialect):
+                opaque = Opaque(opened.answer)
+                return Begun(stop, credential, opened, since, await opaque.begin(), opaque)
             return Begun(
                 stop, credential, opened, since, self._whole(exchange, stop, asked, opened, tells, await opened.answer.read()), None
             )
@@ -411,7 +425,7 @@ class Pipeline:
         await outlet.start(200, self._head(exchange, begun, length))
         await self._pour(exchange, begun.first, stream, outlet)
 
-    async def _pour(self, exchange: Exchange, first: bytes, stream: Stream | None, outlet: Outlet) -> None:
+    async def _pour(self, exchange: Exchange, first: bytes, stream: Stream | Opaque | None, outlet: Outlet) -> None:
         """Send a body: what there is of it, and what comes."""
         more = stream is not None and not stream.done
         exchange.sent += len(first)
@@ -434,16 +448,20 @@ class Pipeline:
 
     def _record(self, exchange: Exchange, stop: Stop, credential: Credential | None, since: float, error: TrunklineError | None) -> None:
         """Note an attempt, and what it shows about its target and its credential."""
-        outcome = error.code if error else "ok"
-        exchange.attempts.append(Attempt(str(stop.target), outcome, self._clock.monotonic() - since, stored_id(credential)))
+        self._note(exchange, stop, credential, since, error.code if error else "ok")
         if error is None:
-            self._health.succeeded(stop.target, credential)
+            self._health.succeeded(stop.circuit, credential)
         else:
-            self._health.failed(stop.target, error, credential)
+            said_to = error.said_to if isinstance(error, UpstreamError) else None
+            self._health.failed(stop.circuit, error, said_to if isinstance(said_to, Credential) else credential)
 
     def _leave(self, exchange: Exchange, stop: Stop, credential: Credential | None, since: float) -> None:
         """Note an attempt that was given up: it shows nothing about its target."""
-        exchange.attempts.append(Attempt(str(stop.target), "interrupted", self._clock.monotonic() - since, stored_id(credential)))
+        self._note(exchange, stop, credential, since, "interrupted")
+
+    def _note(self, exchange: Exchange, stop: Stop, credential: Credential | None, since: float, outcome: str) -> None:
+        served = "" if stop.provider.served is None else stop.provider.name
+        exchange.attempts.append(Attempt(str(stop.target), outcome, self._clock.monotonic() - since, stored_id(credential), served))
 
     async def _crash(self, exchange: Exchange, call: Call | FollowUpCall, outlet: Outlet, error: Exception) -> None:
         """Tell of a fault of ours: the trace to the log, the way to it to the caller."""
@@ -454,14 +472,17 @@ class Pipeline:
     async def _refuse(
         self, exchange: Exchange, call: Call | FollowUpCall, outlet: Outlet, error: TrunklineError, native: bytes = b""
     ) -> None:
-        """Tell the caller in its own dialect: by an answer, or by the event that ends a stream which has begun."""
+        """Tell the caller in its own dialect: by an answer, or by the event that ends a stream which has begun; all else breaks off."""
         exchange.facts, exchange.outcome = error.facts, error.code
         dialect = call.endpoint.dialect
-        if exchange.status:
+        if exchange.status and exchange.stream:
             event = native or dialect.write_error_event(error, exchange.id)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LAST_WORD):
                     await outlet.write(event, more=False)
+            return
+        if exchange.status:
+            outlet.break_off()
             return
         exchange.status = error.http_status
         native = error.body if isinstance(error, UpstreamRefused) else b""

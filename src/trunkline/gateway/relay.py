@@ -1,12 +1,14 @@
 """A stream on its way to the caller: forwarding what came, and reading along.
 
 Nothing is shown before the first frame that is part of a reply, so that until then another target may still take over. After
-it a failure is an error event in the caller's dialect: a stream never ends as if it were complete when it is not.
+it a failure is an error event in the caller's dialect: a stream never ends as if it were complete when it is not. Of what nobody reads
+(sound), the first bytes are the first frame, and a failure after them breaks the connection.
 """
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import ClassVar
 
 from trunkline.base.clock import Clock
 from trunkline.base.secret import scrub
@@ -87,6 +89,52 @@ class Translation:
             case _:
                 pass
         return self._writer.write(event)
+
+
+class Opaque:
+    """A reply that nobody reads, handed on as it arrives. It has no place for an error event: where it fails, its connection breaks.
+
+    Attributes:
+        done: the end came.
+    """
+
+    __slots__ = ("_answer", "done")
+
+    losses: ClassVar[Sequence[Loss]] = ()
+    usage: ClassVar[Usage | None] = None
+    tool_calls: ClassVar[int] = 0
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.done = False
+
+    async def begin(self) -> bytes:
+        """The first bytes.
+
+        Raises:
+            UpstreamError: it failed before them; nothing was shown.
+        """
+        try:
+            return await self._answer.__anext__()
+        except StopAsyncIteration:
+            raise UpstreamGarbled("the provider's reply is empty") from None
+
+    async def next(self) -> bytes:
+        """The bytes that came next; none at the end.
+
+        Raises:
+            Broken: it failed.
+        """
+        try:
+            return await self._answer.__anext__()
+        except StopAsyncIteration:
+            self.done = True
+            return b""
+        except UpstreamError as error:
+            raise Broken(error) from None
+
+    async def settle(self) -> None:
+        """Nothing is left to read: the end of the body is the end of the reply."""
 
 
 class Stream:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 PREFIX = "resp_"
 MARK = "~"
 
-_CREDENTIAL = re.compile(f"(cred_[a-z]+){MARK}")
+_CREDENTIAL = re.compile(f"((?:cred|con)_[a-z]+){MARK}")
 
 
 class Stored(NamedTuple):

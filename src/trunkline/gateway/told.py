@@ -48,11 +48,11 @@ class Teller:
         if exchange.first_byte is not None:
             self._first_byte.note(exchange.path, exchange.first_byte)
         for attempt in exchange.attempts:
-            self._attempts.add(_provider(attempt.target), attempt.outcome)
+            self._attempts.add(attempt.provider, attempt.outcome)
         for loss in exchange.losses:
             self._losses.add(loss.change, loss.severity)
         if tokens and exchange.attempts:
-            provider = _provider(exchange.attempts[-1].target)
+            provider = exchange.attempts[-1].provider
             for bucket, count in tokens.items():
                 self._tokens.add(provider, bucket, count=count)
 
@@ -101,7 +101,3 @@ def _whose(exchange: Exchange, caller: Caller) -> dict[str, object]:
     if exchange.client_user:
         whose["client_user"] = exchange.client_user
     return whose
-
-
-def _provider(target: str) -> str:
-    return target.partition("/")[0]

@@ -31,6 +31,7 @@ LARGEST_REPLY = 256 << 20  # bytes of a whole reply
 
 JSON = b"application/json"
 EVENT_STREAM = b"text/event-stream"
+ANYTHING = b"*/*"
 
 
 class Answer(Protocol):
@@ -86,6 +87,14 @@ class Server(Protocol):
         ...
 
 
+class Daemons(Protocol):
+    """Calls providers behind extension daemons."""
+
+    async def open(self, stop: Stop, asked: Asked, headers: Headers, sent: Sequence[Credential], missing: NoCredential | None) -> Opened:
+        """As `Upstream.open`."""
+        ...
+
+
 class Http(Protocol):
     """What goes out to the network, judged (`trunkline.net`)."""
 
@@ -106,9 +115,10 @@ class Http(Protocol):
 class Upstream:
     """Calls providers."""
 
-    def __init__(self, *, http: Http, servers: Mapping[str, Server], clock: Clock) -> None:
+    def __init__(self, *, http: Http, servers: Mapping[str, Server], clock: Clock, daemons: Daemons | None = None) -> None:
         self._http = http
         self._servers = servers
+        self._daemons = daemons
         self._clock = clock
 
     async def open(
@@ -132,6 +142,9 @@ class Upstream:
         if request.operation not in stop.wire.paths:
             counted = Reply(id="", model="", usage=Usage(input=approximate(request.body), approximated=True))
             return Opened(self._spoken(counted, asked.dialect, request), Written(request.body), passes=True)
+        if provider.served is not None:
+            assert self._daemons is not None
+            return await self._daemons.open(stop, asked, headers, sent, missing)
         written = asked.written(stop)
         passes = asked.passes(stop, written)
         if provider.kind.answer is not None:
@@ -142,7 +155,7 @@ class Upstream:
         names = {name for name, _ in given}
         out = [
             (b"content-type", JSON),
-            (b"accept", EVENT_STREAM if request.stream else JSON),
+            (b"accept", EVENT_STREAM if request.stream else ANYTHING if dialect.opaque else JSON),
             (b"user-agent", b"trunkline"),
             *given,
             *((name, value) for name, value in provider.kind.headers.items() if name not in names),
@@ -210,11 +223,7 @@ class Upstream:
     async def _judge(self, opened: Opened, status: int, dialect: Dialect, *, stream: bool) -> None:
         answer = opened.answer
         if 300 <= status < 400:
-            # A redirect would take the credential to an address that nobody approved.
-            raise EgressDenied(
-                f"the provider answered with a redirect (HTTP {status}), and redirects are not followed",
-                hint="The operator can put the final address into the provider's `base_url`.",
-            )
+            raise redirected(status)
         if status >= 400:
             body = scrub(await _start_of(answer), opened.secrets)
             error = dialect.read_error(status, body, retry_after(answer.headers, self._clock.now()))
@@ -224,8 +233,8 @@ class Upstream:
             raise error
         if status != 200:
             raise UpstreamGarbled(f"the provider answered with HTTP {status}, which means nothing here")
-        if stream and not is_stream(answer):
-            raise UpstreamGarbled("the provider answered a request for a stream with something else")
+        if stream:
+            check_stream(answer)
 
     async def _address(self, provider: Provider, sent: Sequence[Credential], missing: NoCredential | None) -> tuple[str, Secret | None]:
         if (server := self._servers.get(provider.name)) is not None:
@@ -310,6 +319,25 @@ def _revealed(key: Secret | None, sent: Sequence[Credential]) -> tuple[str, ...]
 def is_stream(answer: Answer) -> bool:
     """Whether an answer comes as events."""
     return EVENT_STREAM in (first_of(answer.headers, b"content-type") or b"").lower()
+
+
+def check_stream(answer: Answer) -> None:
+    """Whether an answer to a request for a stream is one. Raises: `UpstreamGarbled`."""
+    if not is_stream(answer):
+        raise UpstreamGarbled("the provider answered a request for a stream with something else")
+
+
+def redirected(status: int) -> EgressDenied:
+    """A redirect would take the credential to an address that nobody approved."""
+    return EgressDenied(
+        f"the provider answered with a redirect (HTTP {status}), and redirects are not followed",
+        hint="The operator can put the final address into the provider's `base_url`.",
+    )
+
+
+def is_opaque(answer: Answer, dialect: Dialect) -> bool:
+    """Whether an answer passes as it arrives; JSON is read even where something else was asked for, since it may tell of a failure."""
+    return dialect.opaque and JSON not in (first_of(answer.headers, b"content-type") or b"").lower()
 
 
 async def _start_of(answer: Answer) -> bytes:

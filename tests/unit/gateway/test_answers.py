@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from tests.fakes.clock import FakeClock
+from tests.fakes.daemon_calls import NO_DAEMONS
 from tests.fakes.wallet import Wallet
 from trunkline.dialects import Dialect, Written
 from trunkline.dialects.anthropic import DIALECT as ANTHROPIC
@@ -38,7 +39,7 @@ def stop(kind: Kind, dialect: Dialect) -> Stop:
 async def echoed(dialect: Dialect, body: bytes) -> bytes:
     clock = FakeClock()
     request = dialect.read_request(body, "chat")
-    opened = await Upstream(http=None, servers={}, clock=clock).open(stop(ECHO, dialect), Asked(request, dialect), [])  # type: ignore[arg-type]
+    opened = await Upstream(http=None, servers={}, daemons=NO_DAEMONS, clock=clock).open(stop(ECHO, dialect), Asked(request, dialect), [])  # type: ignore[arg-type]
     reader = dialect.read_events(request=request, written=opened.written, repairs=frozenset())
     stream = Stream(opened.answer, reader, clock, secrets=opened.secrets)
     out = await stream.begin()
@@ -93,6 +94,9 @@ class Outlet:
     async def write(self, data: bytes, *, more: bool) -> None:
         self.body += data
 
+    def break_off(self) -> None:
+        raise AssertionError("what is whole does not break off")
+
 
 class Around:
     """All that a pipeline asks of others, with one provider that answers as the test says."""
@@ -118,7 +122,7 @@ async def answered(dialect: Dialect, answer: bytes, *, stream: bool) -> Outlet:
         access=around,
         router=around,  # type: ignore[arg-type]
         upstream=around,  # type: ignore[arg-type]
-        choice=Choice(wallet=Wallet(), providers={}, rest=lambda credential, target: 0.0),
+        choice=Choice(wallet=Wallet(), providers={}, rest=lambda credential, target: 0.0, link=str),
         health=Health(clock),
         exchanges=Exchanges(),
         clock=clock,

@@ -91,3 +91,8 @@ def test_what_was_said_to_a_credential_is_tried_with_another_one_first(kind: typ
 
 def test_other_credentials_are_no_way_around_the_most_attempts() -> None:
     assert after(UpstreamDenied("x"), tried=MOST_ATTEMPTS, left=1, again=False, others=True) == "stop"
+
+
+def test_what_cannot_be_repeated_is_asked_of_another_target_and_never_of_the_same() -> None:
+    assert after(UpstreamDown("x"), tried=1, left=1, again=False, repeatable=False) == "next"
+    assert after(UpstreamDown("x"), tried=1, left=0, again=False, repeatable=False) == "stop"

@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from trunkline.gateway.choice import Choice, at_home, drawn, owned, pick, stored
 from trunkline.model.caller import Caller
 from trunkline.model.credential import FILE, INSTALLATION, Credential, Owner
 from trunkline.model.target import Target
-from trunkline.providers import Provider, Settings
+from trunkline.providers import Provider, Served, Settings
 from trunkline.providers.compatible import PROVIDER as COMPATIBLE
 from trunkline.providers.openai import PROVIDER as OPENAI
 
@@ -44,6 +45,7 @@ def choice(wallet: Wallet, *providers: Provider, rests: Mapping[Credential, floa
         wallet=wallet,
         providers={each.name: each for each in providers},
         rest=lambda each, target: (rests or {}).get(each, 0.0),
+        link="https://gw.test/connect/{}".format,
         draw=lambda: 0.0,
     )
 
@@ -145,7 +147,7 @@ def test_what_rests_at_a_target_is_asked_for_that_target() -> None:
         asked.append(target)
         return 1.0 if each is one else 0.0
 
-    chosen = Choice(wallet=Wallet(), providers={}, rest=rest, draw=lambda: 0.0)
+    chosen = Choice(wallet=Wallet(), providers={}, rest=rest, link=str, draw=lambda: 0.0)
     assert chosen.one((one, other), Target("up", "m")) is other
     assert set(asked) == {Target("up", "m")}
     assert chosen.one((one, other), Target("up", "m"), tried=[other]) is None
@@ -180,3 +182,23 @@ def test_what_is_kept_is_seen_with_the_credential_that_made_it() -> None:
 
 def test_only_a_stored_one_has_an_id_to_tell() -> None:
     assert (stored_id(credential("one")), stored_id(file()), stored_id(None)) == ("cred_one", "", "")
+
+
+# ---------------------------------------------------------------------------------------------------------------- daemons
+def test_what_a_daemon_serves_to_anybody_is_told_no_credential_and_else_the_installations_own() -> None:
+    wallet = Wallet()
+    paid, free = (
+        replace(provider(name, needs=False), served=Served(daemon="x", id=name[2:], credential=kind))
+        for name, kind in (("x/paid", "token"), ("x/free", "none"))
+    )
+    chosen = choice(wallet, paid, free)
+    assert (chosen.own(paid), chosen.ids(paid)) == (None, [])
+    for each in (paid, free):
+        wallet.put(each.name, credential("b"), credential("a"))
+        wallet.put(each.name, credential("theirs"), owner=Owner("acc_a"))
+    own = chosen.own(paid)
+    assert own is not None
+    assert own.id in {"cred_a", "cred_b"}
+    assert chosen.ids(paid) == ["cred_a", "cred_b"]
+    assert chosen.own(free) is None
+    assert chosen.of(free, caller("acc_a")) == ()

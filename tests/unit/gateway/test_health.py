@@ -211,3 +211,20 @@ def test_states_of_credentials_are_bounded_too(health: Health, monkeypatch: pyte
     for number in range(50):
         health.failed(Target("a", str(number)), UpstreamBusy("busy"), ONE)
     assert len(health._states) == 10
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [UpstreamRefused("x", upstream_status=400), UpstreamDenied("x", upstream_status=401), UpstreamBusy("x", upstream_status=429)],
+    ids=["refused", "denied", "busy"],
+)
+def test_a_target_that_says_no_answers_and_begins_a_new_row(health: Health, clock: FakeClock, answers: TrunklineError) -> None:
+    for _ in range(FAILURES - 1):
+        health.failed(A, UpstreamDown("x"))
+    health.failed(A, answers)
+    clock.advance(BUSY)
+    health.failed(A, UpstreamDown("x"))
+    assert health.rest(A) == 0
+    for _ in range(FAILURES - 1):
+        health.failed(A, UpstreamDown("x"))
+    assert health.rest(A) == REST

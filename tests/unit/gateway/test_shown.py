@@ -42,7 +42,7 @@ class Made:
         }
         routes = {"smart": parse({"targets": [{"model": "up/claude"}, {"model": "home/qwen", "order": 1}]}, RouteSettings)}
         self.router = Router(providers=self.providers, routes=routes, discovered=self.catalog)
-        self.shown = Shown(router=self.router, providers=self.providers, catalog=self.catalog, clock=self.clock)
+        self.shown = Shown(router=self.router, catalog=self.catalog, clock=self.clock)
 
     def provider(self, name: str, kind: object, *models: str) -> Provider:
         bare = Provider(name=name, kind=kind, settings=Settings(kind="x", models=list(models)), base_url="http://up.test", api_key=None)  # type: ignore[arg-type]

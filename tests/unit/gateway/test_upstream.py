@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.fakes.clock import FakeClock
+from tests.fakes.daemon_calls import NO_DAEMONS
 from tests.fakes.scripted import Answer, Pause
 from trunkline.base.secret import Secret
 from trunkline.dialects import Dialect
@@ -118,7 +119,7 @@ async def opened(
 ) -> Opened:
     where = where or stop()
     sent, missing = credentials(where)
-    upstream = Upstream(http=http, servers=servers or {}, clock=FakeClock(784_111_777.0))
+    upstream = Upstream(http=http, servers=servers or {}, daemons=NO_DAEMONS, clock=FakeClock(784_111_777.0))
     return await upstream.open(where, asked or asks(), headers, sent, missing=missing)
 
 
@@ -484,7 +485,7 @@ async def test_echo_answers_in_a_format_that_it_speaks_and_the_caller_may_speak_
 
 # ---------------------------------------------------------------------------------------------------------- what is kept
 async def followed(http: Http, where: Stop, method: str = "GET", headers: Sequence[tuple[bytes, bytes]] = ()) -> FollowUpAnswer:
-    upstream = Upstream(http=http, servers={}, clock=FakeClock())
+    upstream = Upstream(http=http, servers={}, daemons=NO_DAEMONS, clock=FakeClock())
     sent, missing = credentials(where)
     return (await upstream.follow(where.provider, where.wire, method, "resp_1/items?limit=2", headers, sent, missing=missing)).answer
 

@@ -31,6 +31,12 @@ from trunkline_sdk import sse
 KEPT = ("previous_response_id", "conversation", "prompt")
 """What names something that the provider keeps."""
 
+REFERENCES = (b'"item_reference"', b'"encrypted_content"', b'"file_id"')
+"""What an input holds that only its provider can read. Inside a text its quotes would be escaped."""
+
+CALLERS_TOOLS = frozenset({"function", "custom"})
+"""The tools that the caller runs; all others are the provider's, and may have been at work."""
+
 LAST = 2**31 - 2
 """The sequence number of an error: who writes it does not know how far the stream was, and the numbers must rise."""
 
@@ -106,6 +112,18 @@ class OpenAIResponses(Dialect):
     def keeps(self, request: Request) -> bool:
         """A response is kept unless the caller says `store: false`."""
         return fields.read(request.fields, "store", bool, default=True)
+
+    def repeatable(self, request: Request) -> bool:
+        """Not where it is to be kept, goes on from what is kept, or has the provider use tools of its own (daemon contract, F)."""
+        if any(is_said(request, name) for name in KEPT) or is_said(request, "store") == Raw(b"true"):
+            return False
+        given, tools = is_said(request, "input"), is_said(request, "tools")
+        if given is not None and any(word in bytes(given) for word in REFERENCES):
+            return False
+        try:
+            return tools is None or all(tool.type in CALLERS_TOOLS for tool in decode_raw(tools, list[_Head]))
+        except Malformed:
+            return False
 
     def tell_ids(self, body: bytes, tell: Callable[[str], str]) -> bytes:
         """A response with the ids that callers know; a list of its items has none of them."""
