@@ -95,6 +95,7 @@ def judge(results: Results, us: str = US) -> list[Judged]:
         Judged("P5", "300 streams, CPU per chunk, against nginx", results.paired("streams", _dearer, us, "nginx"), most=2.5),
         Judged("P5", "the same against LiteLLM", results.paired("streams", _cheaper, us, "litellm"), least=20),
         Judged("P5", "50 streams, added median to the first byte", results.paired("first_byte", _first_byte, us, "direct"), "ms", most=1.5),
+        Judged("P5", "300 streams from a daemon, chunks per second of one core, as a share", _shares(results, us), least=0.8),
         Judged("P6", "the same as P5 with tool calls judged", [], most=1.3, note="not yet: nothing judges tool calls"),
         Judged("P7", "translated streams, chunks per second of one core", results.paired("translated", _per_core, us), "/s", note=not_yet),
         Judged("P7", "the same against LiteLLM", results.paired("translated", _cheaper, us, "litellm"), least=12, note=not_yet),
@@ -103,6 +104,12 @@ def judge(results: Results, us: str = US) -> list[Judged]:
         Judged("P8", "from the start to the first answer", [run["ready_seconds"] for run in idle], "s", most=1.5),
         Judged("P9", "limits, reservation, metering and journal on, added CPU", [], "µs", most=80, note="not yet: there is no ledger"),
     ]
+
+
+def _shares(results: Results, us: str) -> list[float]:
+    """For each round, what streams from a daemon yield of what the same ones from a compatible provider do."""
+    plain, behind = results.runs.get((us, "streams"), {}), results.runs.get((us, "daemon"), {})
+    return [plain[number]["cpu_us"] / behind[number]["cpu_us"] for number in sorted(plain.keys() & behind.keys())]
 
 
 def _not_yet(why: str) -> str:

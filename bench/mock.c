@@ -9,6 +9,8 @@
  *
  * A path that ends in `/messages` is answered in Anthropic's format, any other in OpenAI's. With `"stream": true` the reply is
  * <chunks> pieces of text, <interval> apart, the first one after <delay>; without, it is about 1 KB of JSON after <delay>.
+ *
+ * It is an extension daemon, too: a GET is answered with its one provider, `chat`, which has no list of models.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -71,6 +73,10 @@ static void add_chunk(char **chunks, size_t *size, const char *data) {
     *chunks = realloc(*chunks, *size + strlen(data) + 32);
     *size += sprintf(*chunks + *size, "%zx\r\n%s\r\n", strlen(data), data);
 }
+
+static const char DAEMON[] =
+    "{\"version\":\"mock\",\"providers\":[{\"id\":\"chat\",\"name\":\"Chat\",\"surfaces\":[\"chat_completions\"],\"has_oauth\":false,"
+    "\"has_refresh\":false,\"credential\":\"none\"}],\"models\":[]}";
 
 static void prepare(Format *format) {
     for (const char **event = format->events; *event; event++) {
@@ -198,6 +204,13 @@ static int reply(Conn *c) {
     return flush(c);
 }
 
+static int tell(Conn *c) {
+    char head[128];
+    add(c, head, sprintf(head, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n", sizeof DAEMON - 1));
+    add(c, DAEMON, sizeof DAEMON - 1);
+    return flush(c);
+}
+
 /* The counter differs in every piece: LiteLLM ends a stream of 100 equal ones. */
 static int say(Conn *c) {
     Format *format = c->format;
@@ -279,8 +292,14 @@ static int answer(Conn *c) {
             if (c->in_room < whole + 1) c->in = realloc(c->in, c->in_room = whole + 4096);
             return 0;
         }
+        int get = !memcmp(c->in, "GET ", 4);
         understand(c, c->in, head, c->in + head, body);
         memmove(c->in, c->in + whole, c->in_size -= whole);
+        if (get) {
+            c->state = READING;
+            if (tell(c) < 0) return -1;
+            continue;
+        }
         c->due = 0;
         if (c->delay > 0) return wake_at(c, now() + c->delay), 0;
         if (go_on(c) < 0) return -1;

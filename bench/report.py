@@ -42,6 +42,7 @@ def _figures(results: Results) -> str:
         ("300/s p50 µs", "steady", "p50", 0),
         ("p99 µs", "steady", "p99", 0),
         ("stream CPU µs/chunk", "streams", "cpu_us", 1),
+        ("from a daemon", "daemon", "cpu_us", 1),
         ("first byte p50 µs", "first_byte", "first_byte_p50", 0),
         ("translated CPU µs/chunk", "translated", "cpu_us", 1),
     )

@@ -124,9 +124,9 @@ class Bench:
 
     def _ask(self, running: Running, scenario: Scenario) -> str:
         """Why one call of a scenario is not answered well, or nothing."""
-        name = running.gateway.model if scenario.upstream == "openai" else running.gateway.claude
+        name = running.gateway.named(scenario.upstream)
         if name is None:
-            return "it does not translate here"
+            return "it does not translate here" if scenario.upstream == "anthropic" else "it asks no daemons"
         headers = dict(header.split(": ", 1) for header in (*running.launch.headers, "Content-Type: application/json"))
         url = f"http://127.0.0.1:{running.port}/v1/chat/completions"
         request = urllib.request.Request(url, body(scenario, name.format(scenario.model.replace("-60000", "-1"))), headers)
@@ -212,7 +212,7 @@ class Bench:
 
     def _load(self, running: Running, scenario: Scenario, *, seconds: float, warm: float) -> subprocess.Popen[str]:
         gateway = running.gateway
-        name = (gateway.model if scenario.upstream == "openai" else gateway.claude) or ""
+        name = gateway.named(scenario.upstream) or ""
         connections = _connections(scenario, gateway)
         asked = self.work / gateway.name / f"{scenario.name}.json"
         asked.write_bytes(body(scenario, name.format(scenario.model)))

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-Upstream = Literal["openai", "anthropic"]
+Upstream = Literal["openai", "anthropic", "daemon"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Scenario:
         seconds: measured ones, after `warm` others.
         ramp: seconds over which the connections are opened.
         gateways: those it is for; none means all.
-        upstream: the format that the mock speaks; the client always speaks OpenAI's.
+        upstream: what the mock is: of which format, or an extension daemon; the client always speaks OpenAI's.
     """
 
     name: str
@@ -60,11 +60,15 @@ TRANSLATED = Scenario(
     name="translated", title="300 streams, OpenAI's client, Anthropic's provider", model="mock-0-200-20", stream=True, connections=300,
     seconds=4, warm=1.5, ramp=1.0, upstream="anthropic", gateways=frozenset({"trunkline", "litellm"}),
 )  # fmt: skip
+DAEMON = Scenario(
+    name="daemon", title="300 streams, 50 chunks/s each, from a daemon", model="mock-0-200-20", stream=True, connections=300, seconds=4,
+    warm=1.5, ramp=1.0, upstream="daemon", gateways=frozenset({"trunkline"}),
+)  # fmt: skip
 IDLE = Scenario(
     name="idle", title="1,000 idle streams", model="mock-0-10-60000", stream=True, connections=1_000, seconds=5, ramp=2.0, warm=0
 )
 
-LOADS = (SMALL, LARGE, STEADY, STREAMS, FIRST_BYTE, TRANSLATED)
+LOADS = (SMALL, LARGE, STEADY, STREAMS, DAEMON, FIRST_BYTE, TRANSLATED)
 """Measured in turns. `IDLE` needs a fresh process, so that it stands apart."""
 
 MODELS = sorted({scenario.model for scenario in (*LOADS, IDLE)})

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.scenarios import Upstream
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -38,7 +40,8 @@ class Gateway:
     Attributes:
         missing: what it lacks on this machine and how to get it, or nothing.
         launch: writes its configuration.
-        model: its name for a model of the mock that speaks OpenAI's format; `claude`: Anthropic's, none if it does not translate.
+        model: its name for a model of the mock that speaks OpenAI's format; `claude`: Anthropic's, none if it does not translate;
+            `daemon`: of the mock as an extension daemon, if it knows such.
         streams: how many streams at 50 chunks/s it can carry, so that what is measured is not how it is overrun.
         lacks: scenarios that it cannot do, and why.
     """
@@ -48,5 +51,10 @@ class Gateway:
     launch: Callable[[Place], Launch]
     model: str = "{}"
     claude: str | None = None
+    daemon: str | None = None
     streams: int = 300
     lacks: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def named(self, upstream: Upstream) -> str | None:
+        """Its name for a model of the mock as this."""
+        return {"openai": self.model, "anthropic": self.claude, "daemon": self.daemon}[upstream]

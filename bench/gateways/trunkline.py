@@ -29,6 +29,13 @@ base_url = "http://127.0.0.1:{upstream}"
 api_key = "env:BENCH_UPSTREAM_KEY"
 """
 
+DAEMON = """\
+
+[providers.behind]
+kind = "daemon"
+base_url = "http://127.0.0.1:{upstream}"
+"""
+
 
 def missing(_: Path) -> str:
     """Whether this Python has what the server needs."""
@@ -39,7 +46,8 @@ def missing(_: Path) -> str:
 def launch(place: Place, tree: Path) -> Launch:
     """A data folder of its own, with one key."""
     conf = place.work / "trunkline.toml"
-    conf.write_text(CONF.format(port=place.port, upstream=place.upstream), encoding="utf-8")
+    text = CONF + (DAEMON if _knows_daemons(tree) else "")
+    conf.write_text(text.format(port=place.port, upstream=place.upstream), encoding="utf-8")
     env = {
         "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'sdk/src'}",
         "TRUNKLINE_CONFIG": str(conf),
@@ -53,7 +61,12 @@ def launch(place: Place, tree: Path) -> Launch:
 
 def gateway(name: str, tree: Path) -> Gateway:
     """The Trunkline of a source tree."""
-    return Gateway(name=name, missing=missing, launch=partial(launch, tree=tree), model="up/{}", claude="claude/{}")
+    daemon = "behind/chat/{}" if _knows_daemons(tree) else None
+    return Gateway(name=name, missing=missing, launch=partial(launch, tree=tree), model="up/{}", claude="claude/{}", daemon=daemon)
+
+
+def _knows_daemons(tree: Path) -> bool:
+    return (tree / "src/trunkline/providers/daemon.py").exists()
 
 
 GATEWAY = gateway("trunkline", ROOT)
