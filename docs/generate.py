@@ -77,8 +77,9 @@ def translation_page() -> str:
     parts = [
         MADE,
         "# Translation\n",
-        "Where a caller and a provider speak the same format, bytes pass through. Where they do not, the request is read and written,",
-        "and so is the reply, and everything that cannot be carried is told:\n",
+        "Where a caller and a provider speak the same format, bytes pass through. Embeddings and speech are never translated: they reach",
+        "the providers of their format. Chats are: the request is read and written, and so is the reply, and everything that cannot be",
+        "carried is told:\n",
         "* in the header `X-Losses` (base64 of a JSON list of `path`, `class`, `severity`, `detail`), in the log line and in a metric;",
         "* what a *reply* loses is known only later: it is in the log line, and with `X-Trunkline-Losses: stream` in a comment",
         "  `: trunkline.losses […]` before the end of the stream.\n",

@@ -178,6 +178,7 @@ class UpstreamError(TrunklineError):
         upstream_status: the HTTP status that the provider answered with, if it did.
         body: the provider's own error body, free of our credentials, where it may be handed on.
         headers: of the provider's answer, those that the caller gets too.
+        said_to: the credential that it was said to, where that is a newer one than the call began with.
     """
 
     fault = "upstream"
@@ -196,6 +197,7 @@ class UpstreamError(TrunklineError):
         self.upstream_status = upstream_status
         self.body = body
         self.headers: Sequence[tuple[bytes, bytes]] = ()
+        self.said_to: object = None
 
 
 class UpstreamRefused(UpstreamError):
@@ -313,6 +315,19 @@ class NoCredential(OperatorError):
     """A provider needs a credential and none is configured."""
 
     code = "no_credential"
+
+
+class SignInNeeded(NoCredential):
+    """A provider is called with a person's sign-in, and there is none, or it has ended. The hint says where to sign in; another model may be tried."""
+
+    code = "sign_in_needed"
+    status = 403
+
+
+class DaemonRefused(OperatorError):
+    """An extension daemon does not accept the secret that is configured for it."""
+
+    code = "daemon_refused"
 
 
 class EgressDenied(OperatorError):

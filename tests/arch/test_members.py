@@ -6,9 +6,20 @@ from trunkline.app.diagnosis import inventory
 def test_the_members_are_these() -> None:
     assert inventory() == snapshot(
         {
-            "dialects": ["anthropic", "openai_chat", "openai_embeddings", "openai_responses"],
-            "providers": ["anthropic", "compatible", "echo", "local", "openai"],
-            "resources": ["accounts", "catalog_overrides", "credentials", "exchanges", "keys", "providers", "routes", "users"],
+            "dialects": ["anthropic", "openai_chat", "openai_embeddings", "openai_responses", "openai_speech"],
+            "providers": ["anthropic", "compatible", "daemon", "echo", "local", "openai"],
+            "resources": [
+                "accounts",
+                "catalog_overrides",
+                "connections",
+                "credentials",
+                "exchanges",
+                "keys",
+                "providers",
+                "routes",
+                "sign_ins",
+                "users",
+            ],
             "surfaces": ["anthropic", "models", "openai"],
         }
     )

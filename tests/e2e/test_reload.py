@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.daemon import FakeDaemon
 from tests.fakes.server import PATIENCE, Peer, Provider, Server, trunkline
 from trunkline.app.config import Config, read
 from trunkline.app.lifecycle import Installation, installed
@@ -144,6 +145,28 @@ async def test_a_model_server_lives_as_long_as_a_request_may_use_it(tmp_path: Pa
                 while second in installation._plants or not server._closed:
                     await asyncio.sleep(0)
             assert len(installation._plants) == 1
+    finally:
+        writer.close()
+
+
+@pytest.mark.proves("daemon.looks", "reload")
+async def test_what_a_daemon_serves_is_there_with_the_first_call_and_over_a_reload(tmp_path: Path) -> None:
+    log, writer = open_log(LogSettings(), io.StringIO())
+    try:
+        async with FakeDaemon("http://127.0.0.1:9", only=("open",)) as daemon:
+            config = read({"server": {"port": 0}, "providers": {"x": {"kind": "daemon", "base_url": daemon.url}}})
+            async with installed(config, tmp_path, log) as installation:
+                [first] = installation._plants
+                assert list(first.daemons.providers) == ["x/open"]
+                await daemon.daemon.aclose()  # it answers to nobody any more
+                await reload(installation, config)
+                second = installation._plants[-1]
+                assert list(second.daemons.providers) == ["x/open"]
+                async with asyncio.timeout(PATIENCE):
+                    while first in installation._plants:
+                        await asyncio.sleep(0)
+                await reload(installation, read({"server": {"port": 0}, "providers": {}}))
+                assert list(installation._plants[-1].daemons.providers) == []
     finally:
         writer.close()
 

@@ -18,7 +18,7 @@ from trunkline.gateway.router import Router, RouteSettings, Stop, TargetSettings
 from trunkline.gateway.upstream import Opened
 from trunkline.model.caller import Caller
 from trunkline.model.credential import Credential
-from trunkline.providers import Kind, ModelSettings, Provider, Settings, Wire
+from trunkline.providers import Kind, ModelSettings, Provider, Served, Settings, Wire
 from trunkline.surfaces import Endpoint, FollowUp
 
 REQUEST_ID = "rqe_test"
@@ -146,6 +146,7 @@ class Outlet:
         self.headers: dict[bytes, bytes] = {}
         self.parts: list[bytes] = []
         self.ended = False
+        self.broken = False
         self._before_head = before_head
         self._before_write = before_write
 
@@ -164,8 +165,13 @@ class Outlet:
             await pause()
         assert self.status, "a body before its head"
         assert not self.ended, "a body that goes on after its end"
+        assert not self.broken, "a body that goes on after it was broken off"
         self.parts.append(data)
         self.ended = not more
+
+    def break_off(self) -> None:
+        assert not self.ended, "a body that breaks off after its end"
+        self.broken = True
 
 
 class Door:
@@ -200,6 +206,7 @@ class Gateway:
         kind: of all providers, but for those in `kinds`.
         model: what the operator says of the model `m`.
         losses: the rules of all routes.
+        served: providers that are behind daemons, by their names.
         wallet: the stored credentials.
         draw: which of several is taken; by default the first.
     """
@@ -209,10 +216,12 @@ class Gateway:
     kinds: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
     model: ModelSettings = field(default_factory=ModelSettings)
     losses: list[LossRule] = field(default_factory=list[LossRule])
+    served: Mapping[str, Served] = field(default_factory=dict[str, Served])
     clock: FakeClock = field(default_factory=FakeClock)
     upstream: Upstream = field(default_factory=Upstream)
     wallet: Wallet = field(default_factory=Wallet)
     draw: Callable[[], float] = lambda: 0.0
+    link: Callable[[str], str] = "https://gw.test/connect/{}".format
     exchanges: Exchanges = field(default_factory=Exchanges)
     door: Door = field(default_factory=Door)
     told: list[Exchange] = field(default_factory=list[Exchange])
@@ -227,6 +236,7 @@ class Gateway:
                 settings=Settings(kind="compatible", base_url=f"http://{name}.test", models={"m": self.model}),
                 base_url=f"http://{name}.test",
                 api_key=None,
+                served=self.served.get(name),
             )
             for name in "abcde"
         }
@@ -243,7 +253,7 @@ class Gateway:
                 },
             ),
             upstream=self.upstream,
-            choice=Choice(wallet=self.wallet, providers=providers, rest=self.health.rest_of, draw=self.draw),
+            choice=Choice(wallet=self.wallet, providers=providers, rest=self.health.rest_of, link=self.link, draw=self.draw),
             health=self.health,
             exchanges=self.exchanges,
             clock=self.clock,

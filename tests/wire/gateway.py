@@ -19,6 +19,7 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from tests.fakes.upstream import Upstream
+from tests.wire.grammar import openai_speech
 from tests.wire.sides import SIDES, Side
 from trunkline.access.accounts import Accounts
 from trunkline.access.keys import KeyRow, Keys
@@ -95,7 +96,7 @@ class Clock:
 
 @dataclass
 class Answer:
-    """What the application said to one caller. `ended` says whether it said that this was all."""
+    """What the application said to one caller. `ended` says whether it said that this was all, `broken` that there is more and will not come."""
 
     method: str
     path: str
@@ -103,6 +104,7 @@ class Answer:
     headers: list[tuple[str, str]] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
     ended: bool = False
+    broken: bool = False
 
     @property
     def body(self) -> bytes:
@@ -118,6 +120,7 @@ class Answer:
         assert NEVER_SENT.isdisjoint(names)
         assert re.fullmatch("rqe_[a-z]{24}", self.header("x-request-id"))
         assert self.header("x-request-id") == self.header("request-id")
+        assert not (self.ended and self.broken)
         if not self.ended or self.method == "HEAD":
             return
         if self.path in {"/api", "/openapi.json", "/docs/api"} or self.path.startswith("/api/"):
@@ -126,7 +129,7 @@ class Answer:
             return
         side = next(side for side in SIDES if side.owns(self.path))
         if self.header("content-type").startswith("text/event-stream"):
-            side.grammar(self.body)
+            (openai_speech.check if self.path == "/v1/audio/speech" else side.grammar)(self.body)
         elif self.status >= 400:
             side.error(json.loads(self.body))
 
@@ -161,6 +164,12 @@ class Recording:
                 answer.ended = not message.get("more_body", False)
             await send(message)
 
+        def break_off() -> None:
+            answer.broken = True
+            extensions["trunkline.break_off"]()
+
+        extensions = scope["extensions"]
+        scope["extensions"] = extensions | {"trunkline.break_off": break_off}
         await self._application(scope, receive, write_down)
 
 
@@ -279,7 +288,8 @@ class Gateway:
         for answer in self.recording.answers:
             if answer.status:
                 answer.check()
-                assert answer.ended or outcomes[answer.header("x-request-id")] == "interrupted", "an answer has no end"
+                outcome = outcomes.get(answer.header("x-request-id"))
+                assert answer.ended or outcome == "interrupted" or (answer.broken and outcome != "ok"), "an answer has no end"
             said = f"{answer.headers} {answer.body.decode(errors='replace')}"
             assert [name for name, secret in secrets.items() if any(secret in form for form in forms(said))] == [], f"in {said}"
         for line in self.log.getvalue().split("\n")[:-1]:

@@ -107,6 +107,13 @@ REQUIREMENTS = {
         "docs/decisions/0007-stored-responses.md",
     ),
     "embeddings": Requirement("Embeddings pass as they are, and their usage is known", PROMISE),
+    "speech": Requirement(
+        "Speech passes as it arrives, sound and events; before its first byte the next target takes over",
+        "issue 6: a surface as pass-through",
+    ),
+    "speech.never-whole": Requirement(
+        "Sound that fails after its first byte ends with its connection, never as if it were whole", "daemon contract, K2"
+    ),
     # ------------------------------------------------------------------------------------------------------------------- SDKs
     "sdk.openai": Requirement("OpenAI's SDK works: chat, stream, tools, usage, errors, cancellation, models", PROMISE),
     "sdk.anthropic": Requirement("Anthropic's SDK works: messages, stream, tools, usage, errors, token count, models", PROMISE),
@@ -132,8 +139,79 @@ REQUIREMENTS = {
     "credentials.rest": Requirement(
         "A credential that is refused or busy rests, and another one of its provider serves the same call", "docs/guides/credentials.md"
     ),
+    # ----------------------------------------------------------------------------------------------------- trunkline daemon
+    "export.bytes": Requirement(
+        "A product's call reaches one of our providers in its own format as it came, but for the model; its answer comes back as it is",
+        "daemon contract, A2, B1, C2",
+    ),
+    "export.credentials": Requirement(
+        "`trunkline daemon` calls a provider with the product's credential or with none, never with one that is configured or stored",
+        "daemon contract, E6, H3, H5",
+    ),
+    "export.failures": Requirement(
+        "A product gets the provider's own status, a cleaned reason and Retry-After; what is cut never ends cleanly",
+        "daemon contract, C4, D5",
+    ),
+    "export.time": Requirement(
+        "`X-Timeout` bounds the wait and each pause, never the whole; a product that leaves ends the provider's call",
+        "daemon contract, C1, C5",
+    ),
+    "export.models": Requirement("Each row of a list names the surfaces that its model serves", "daemon contract, D4b"),
+    "export.closed": Requirement(
+        "`trunkline daemon` without a secret is for this machine alone; with one nobody comes in without it", "daemon contract, H1"
+    ),
+    "export.conforms": Requirement("The conformance checks of the SDK find nothing in `trunkline daemon`", "daemon contract, I"),
+    "export.go": Requirement("A Go product uses our providers through `trunkline daemon`", "daemon contract, J"),
+    # ----------------------------------------------------------------------------------------------------- people's sign-ins
+    "connections.store": Requirement(
+        "A sign-in is kept sealed, under revisions that never come back, and renewed under a lease, on either database",
+        "daemon contract, E3 and E4",
+    ),
+    "connections.once": Requirement(
+        "Among all calls and processes a sign-in is renewed once an expiry, and what came of it is never lost nor put over a newer one",
+        "daemon contract, E4",
+    ),
+    "connections.killed": Requirement(
+        "A process that is killed while it renews costs no sign-in where the daemon remembers its answer; else its owner signs in again",
+        "daemon contract, K9",
+    ),
+    "connections.revoked": Requirement(
+        "A sign-in that the provider refuses for good is used no more, nor another owner's in its place, and can be recovered for a day",
+        "daemon contract, K8",
+    ),
+    "connections.keys": Requirement("An API key is never renewed", "daemon contract, E5"),
+    "connections.unread": Requirement("No token of a sign-in is in a log, error, metric, row, representation or listing", PROMISE),
+    # ---------------------------------------------------------------------------------------------- providers behind daemons
+    "daemon.calls": Requirement(
+        "A call to a provider behind a daemon goes out on its surface with its body, model and deadline, and comes back record by record",
+        "daemon contract, A2, A3, C1, C2",
+    ),
+    "daemon.headers": Requirement(
+        "Nothing of a caller's headers reaches a daemon, nor a daemon's protocol headers a caller", "daemon contract, H5"
+    ),
+    "daemon.errors": Requirement(
+        "A daemon's failures are those of any provider; a wrong secret is the operator's affair, and renews no sign-in",
+        "daemon contract, D2, K1, K3, K4, K5",
+    ),
+    "daemon.renewal": Requirement(
+        "A sign-in that the provider refuses with 401 is renewed once and the call repeated once; a key never", "daemon contract, E5"
+    ),
+    "daemon.losses": Requirement(
+        "What a daemon loses is told beside our own losses, and judged by the contract's rules where the configuration says so",
+        "daemon contract, B4",
+    ),
+    "daemon.circuit": Requirement(
+        "A provider behind a daemon rests with all its models; a target that says no answers", "daemon contract, F"
+    ),
+    "daemon.repeats": Requirement(
+        "A provider that broke off is asked the same once more only where nothing is kept, paid for or done twice", "daemon contract, F"
+    ),
+    "daemon.missing": Requirement(
+        "A call that needs a sign-in is refused with the link to it; where none is needed none is sent", "daemon contract, E1, E5"
+    ),
+    "daemon.speech": Requirement("Speech of a provider behind a daemon comes as it arrives, with its type", "daemon contract, B1"),
     # ----------------------------------------------------------------------------------------------------------------- server
-    "deny": Requirement("Nothing but health answers without a key", PROMISE),
+    "deny": Requirement("Nothing but health, and a page that knows nothing, answers without a key", PROMISE),
     "revocation": Requirement(
         "A key that is revoked, or whose account or user is disabled, is refused within a second over the bus and within five without it; "
         "its open streams end with an error event",
@@ -149,6 +227,26 @@ REQUIREMENTS = {
     "errors.native": Requirement("Each dialect writes the same error in its clients' shape, with the request id", PROMISE),
     "limits": Requirement("Heads, bodies and unfolded bodies are bounded, and the error has the number", PROMISE),
     "admin.routes": Requirement("Every route of the server says who may, and nobody else may, whatever the scope and the role", PROMISE),
+    "sign-in.methods": Requirement(
+        "People sign in by device, browser and manual over REST: approval, denial, expiry, another sign-in's state and a refused code end as "
+        "the contract says",
+        "daemon contract, G2",
+    ),
+    "sign-in.once": Requirement(
+        "A code is tried once, whatever comes of it; unknown, somebody else's and used-up sign-ins look the same", "daemon contract, G2, H6"
+    ),
+    "sign-in.sealed": Requirement(
+        "What is secret of a sign-in is readable in no row, answer, error or line of the log", "daemon contract, H3"
+    ),
+    "sign-in.owners": Requirement(
+        "A person connects, sees and ends what is their own, an administrator what is the account's, and nobody another's",
+        "docs/decisions/0015-sign-ins.md",
+    ),
+    "sign-in.audit": Requirement("Who connected, disconnected and was refused what, and whose, is a line of the log", PROMISE),
+    "sign-in.page": Requirement(
+        "Without a terminal one signs in on a page that keeps the key in memory alone, and talks to this server alone", PROMISE
+    ),
+    "sign-in.link": Requirement("Who needs a sign-in is told where: at the public address, or where the server listens", PROMISE),
     "admin.contract": Requirement("The admin API answers as its OpenAPI document says, whatever it is asked", PROMISE),
     "admin.commands": Requirement("Every resource of the admin API has its commands, for the server here and for one elsewhere", PROMISE),
     "admin.secrets": Requirement("No secret is in an answer, an error, an example, a row or a line of the log of the admin API", PROMISE),
@@ -156,6 +254,25 @@ REQUIREMENTS = {
     "drain": Requirement("A stopped server lets calls go on for a while, then ends streams with a native error event", PROMISE),
     "reload": Requirement("A reload drops no request", PROMISE),
     "readme": Requirement("The README's configuration and snippets run", PROMISE),
+    # ------------------------------------------------------------------------------------------------- signing in from a terminal
+    "connect.device": Requirement(
+        "A code is shown and waited for as slowly as the provider wants; trouble on the way does not end the wait, refusal and age do",
+        "daemon contract, G2; RFC 8628, section 3.5",
+    ),
+    "connect.browser": Requirement(
+        "A browser comes back to one address of this machine, with PKCE and its state; a redirect of another sign-in ends nothing",
+        "daemon contract, G2; RFC 7636; RFC 8252, section 7.3",
+    ),
+    "connect.manual": Requirement(
+        "A code or the whole address is pasted, and a slip may be mended; a code counts once", "daemon contract, G2"
+    ),
+    "connect.page": Requirement(
+        "A person without a terminal signs in on a page that keeps no key, asks nobody but its server and follows the link of an error",
+        "docs/guides/sign-in.md",
+    ),
+    "connect.token": Requirement(
+        "A token is read from a file, from stdin or unseen from a terminal, and never shown", "daemon contract, E1, H3"
+    ),
     # -------------------------------------------------------------------------------------------------------------- catalogue
     "price.exact": Requirement(
         "A cost is the exact sum over all buckets, divided once and rounded up; a tier holds for the whole call; what has no price is unknown",
@@ -179,4 +296,30 @@ REQUIREMENTS = {
     "catalog.listing": Requirement(
         "`GET /v1/models` has prices, limits and ends, and is written only when they change", "Switchboard contract, A.2"
     ),
+    # ---------------------------------------------------------------------------------------------------------------- daemons
+    "daemon.providers": Requirement(
+        "Every provider behind an extension daemon is one here, with the surfaces and the kind of credential that `info` tells",
+        "daemon contract, A9, B",
+    ),
+    "daemon.looks": Requirement("A daemon is asked at once, then every minute; one that fails soon again, and then less often", PROMISE),
+    "daemon.names": Requirement(
+        "`x/served/model` always, `served/model` where only one daemon serves it and nothing configured has that name; a route may name it before",
+        "docs/guides/use-a-daemon.md",
+    ),
+    "daemon.surfaces": Requirement(
+        "A call goes out through the caller's own surface where model and provider have it; a model that says which it has, has no other",
+        "daemon contract, B2, B3, K16",
+    ),
+    "daemon.models": Requirement(
+        "A daemon's models are listed with the credential that calls have; a refused sign-in is renewed once, an API key never",
+        "daemon contract, B2, E5",
+    ),
+    "daemon.rows": Requirement("A bad row costs that row, and is told", "daemon contract, K11"),
+    "daemon.secret": Requirement("A wrong secret of a daemon is the operator's error, and renews no sign-in", "daemon contract, K1"),
+    "daemon.exposure": Requirement(
+        "A daemon beyond this machine needs TLS, or a word, and a secret; its address is judged as any provider's",
+        "daemon contract, H1, H2",
+    ),
+    "daemon.tls": Requirement("A daemon's certificate is held to its CA and its pins before a byte is sent", "docs/guides/use-a-daemon.md"),
+    "daemon.told": Requirement("The operator sees how it stands with each daemon and what it serves, and no secret", PROMISE),
 }

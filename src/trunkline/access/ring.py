@@ -36,6 +36,9 @@ TRUST_SECONDS = 5.0
 WAIT_SECONDS = 2.0
 """How long a request waits for a database that does not answer."""
 
+START_SECONDS = 10.0
+"""How long the start waits for it: a machine that comes up is busy."""
+
 USE_SECONDS = 60.0
 """How exactly the last use of a key is known."""
 
@@ -98,7 +101,7 @@ class KeyRing:
         try:
             async with Tasks(self._failed) as tasks:
                 tasks.start(self._read_when_asked(), name="keys: read")
-                await self.refresh()
+                await self.refresh(within=START_SECONDS)
                 tasks.start(self._ask(), name="keys: look for changes")
                 tasks.start(self._write(), name="keys: write last uses")
                 tasks.start(self._make_newcomers(), name="keys: make end users")
@@ -182,16 +185,16 @@ class KeyRing:
             with suppress(RuntimeError):  # it has stopped meanwhile
                 loop.call_soon_threadsafe(self._note_change)
 
-    async def refresh(self) -> None:
+    async def refresh(self, *, within: float = WAIT_SECONDS) -> None:
         """Look at the database again; what it holds at the time of the call is then known. Readiness asks this too.
 
         Raises:
-            StoreUnavailable: it cannot be read, or not within two seconds.
+            StoreUnavailable: it cannot be read, or not within so many seconds.
         """
         read = self._next_read
         self._asked.set()
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
+            async with asyncio.timeout(within):
                 await read.wait()
         except TimeoutError:
             raise StoreUnavailable("the keys cannot be read: the database does not answer", hint="See `trunkline doctor`.") from None

@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Engine
@@ -11,25 +10,29 @@ from sqlalchemy import Engine
 from trunkline import dialects as dialects_package
 from trunkline import surfaces as surfaces_package
 from trunkline.access.accounts import Accounts
+from trunkline.access.connecting import Connecting
+from trunkline.access.connections import Connections
 from trunkline.access.credentials import Credentials
+from trunkline.access.flows import Flows
 from trunkline.access.identity import Identity
 from trunkline.access.keys import Keys
+from trunkline.access.purse import Purse
 from trunkline.access.ring import KeyRing
+from trunkline.access.sign_ins import SignIns
 from trunkline.access.users import Users
 from trunkline.access.vault import Vault
 from trunkline.access.wallet import Wallet
+from trunkline.app.callables import Callables
 from trunkline.app.config import Config, address, connect, shared_server
 from trunkline.app.exposure import check_exposure, check_tls
 from trunkline.app.launch import Launched
-from trunkline.app.weights import find
+from trunkline.app.local import launched
 from trunkline.base import members
 from trunkline.base.aio import Tasks
 from trunkline.base.clock import Clock
 from trunkline.base.egress import Egress
 from trunkline.base.log import Logger
 from trunkline.base.metrics import Registry, render
-from trunkline.base.process import Command
-from trunkline.base.secret import Secret
 from trunkline.catalog import cards, prices
 from trunkline.catalog.discovery import Board
 from trunkline.catalog.evidence import EvidenceStore
@@ -38,25 +41,27 @@ from trunkline.catalog.overrides import Overrides
 from trunkline.dialects import Dialect
 from trunkline.dialects.anthropic import DIALECT as ANTHROPIC
 from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
-from trunkline.errors import ConfigInvalid
 from trunkline.gateway.choice import Choice
+from trunkline.gateway.daemon_calls import DaemonCalls
+from trunkline.gateway.daemon_client import check
+from trunkline.gateway.daemon_models import DaemonModels
+from trunkline.gateway.daemons import Daemons
 from trunkline.gateway.discovery import Discovery, Lister
 from trunkline.gateway.exchange import Exchanges
 from trunkline.gateway.headers import Headers, first
 from trunkline.gateway.health import Health
+from trunkline.gateway.live import Live
 from trunkline.gateway.pipeline import Pipeline
 from trunkline.gateway.records import Records
 from trunkline.gateway.router import Router
 from trunkline.gateway.shown import Shown
 from trunkline.gateway.told import Teller
-from trunkline.gateway.upstream import Address, Upstream
+from trunkline.gateway.upstream import Upstream
 from trunkline.net.decoding import BEYOND
 from trunkline.net.dial import JudgingDial
 from trunkline.providers import Provider
-from trunkline.providers._local_server import Settings as ServerProgram
-from trunkline.providers._local_server import command
-from trunkline.providers.local import LocalSettings
 from trunkline.server import admin as admin_package
+from trunkline.server import connect as connect_page
 from trunkline.server import pages
 from trunkline.server.admin import Resource
 from trunkline.server.admin.providers import Upstreams
@@ -92,6 +97,10 @@ class Ground:
         ring: the keys.
         vault: what is encrypted in it.
         wallet: the stored credentials.
+        connections: people's sign-ins.
+        purse: what a call may go out with: both.
+        flows: those that have begun.
+        link: where a person signs in to a provider, by its name.
         shared: counters, messages and leases that several processes may share.
         health: what is known of targets.
         catalog: what is known of models.
@@ -112,6 +121,10 @@ class Ground:
     ring: KeyRing
     vault: Vault
     wallet: Wallet
+    connections: Connections
+    purse: Purse
+    flows: Flows
+    link: Callable[[str], str]
     shared: Shared
     health: Health
     catalog: Catalog
@@ -137,7 +150,8 @@ class Plant:
         exchanges: its requests in flight.
         http: its connections to providers.
         servers: the model servers that it runs, by provider.
-        discovery: keeps up with what its providers list, if it is to.
+        daemons: keeps up with what its daemons serve.
+        discovery: keeps up with what its providers list.
     """
 
     config: Config
@@ -145,14 +159,19 @@ class Plant:
     exchanges: Exchanges
     http: http1.Client
     servers: dict[str, Launched]
-    discovery: Discovery | None
+    daemons: Daemons
+    discovery: Discovery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a configuration means, before anything runs."""
+    """What a configuration means, before anything runs.
 
-    providers: dict[str, Provider]
+    Attributes:
+        providers: by name; what daemons serve comes in once they have been reached.
+    """
+
+    providers: Live
     router: Router
     egress: Egress
     cors: Cors
@@ -181,7 +200,10 @@ def parts(config: Config, catalog: Catalog | None = None) -> Parts:
         file_of(address(config.sections.store.url, "store.url").reveal())
     shared_server(config.sections.store)
     catalog = catalog or known_models()
-    providers = {name: replace(provider, known=catalog.of(provider.source)) for name, provider in connect(config).items()}
+    providers = Live({name: replace(provider, known=catalog.of(provider.source)) for name, provider in connect(config).items()})
+    for provider in providers.values():
+        if provider.kind.daemon:
+            check(provider)
     return Parts(
         providers=providers,
         router=Router(providers=providers, routes=config.sections.routes, discovered=catalog),
@@ -203,15 +225,24 @@ def build(config: Config, ground: Ground, *, before: Plant | None = None) -> Pla
         ConfigInvalid: a part of it cannot be made.
     """
     made = parts(config, ground.catalog)
+    daemons = Daemons(
+        providers=made.providers,
+        known=ground.catalog.of,
+        egress=made.egress,
+        tls=ground.tls,
+        clock=ground.clock,
+        log=ground.log,
+        before=None if before is None else before.daemons,
+    )
     exchanges = Exchanges()
     http = http1.Client(dial=JudgingDial(made.egress), decoders=BEYOND, tls=ground.tls)
     servers = {name: _server(provider, ground, before) for name, provider in made.providers.items() if provider.kind.launched}
     access = Identity(ground.ring, config.sections.accounts)
-    choice = Choice(wallet=ground.wallet, providers=made.providers, rest=ground.health.rest_of)
+    choice = Choice(wallet=ground.purse, providers=made.providers, rest=ground.health.rest_of, link=ground.link)
     pipeline = Pipeline(
         access=access,
         router=made.router,
-        upstream=Upstream(http=http, servers=servers, clock=ground.clock),
+        upstream=Upstream(http=http, servers=servers, daemons=DaemonCalls(daemons.client, ground.connections), clock=ground.clock),
         choice=choice,
         health=ground.health,
         exchanges=exchanges,
@@ -220,7 +251,7 @@ def build(config: Config, ground: Ground, *, before: Plant | None = None) -> Pla
         crashed=ground.teller.crashed,
     )
     tables = surfaces().values()
-    shown = Shown(router=made.router, providers=made.providers, catalog=ground.catalog, clock=ground.clock)
+    shown = Shown(router=made.router, catalog=ground.catalog, clock=ground.clock)
     site = Site(
         pipeline=pipeline,
         access=access,
@@ -233,7 +264,7 @@ def build(config: Config, ground: Ground, *, before: Plant | None = None) -> Pla
         max_body=config.sections.server.max_body_bytes,
         api=Api(
             resources=resources(),
-            services={type(each): each for each in services(config, made, ground)},
+            services={type(each): each for each in services(config, made, ground, daemons)},
             access=access,
             pool=ground.pool,
             clock=ground.clock,
@@ -244,34 +275,53 @@ def build(config: Config, ground: Ground, *, before: Plant | None = None) -> Pla
     )
     discovery = Discovery(
         providers=made.providers,
-        lister=Lister(http=http, servers=servers, credential=choice.own, clock=ground.clock),
+        wanted=lambda provider: provider.served is not None or config.sections.catalog.discover,
+        credentials=choice.ids,
+        lister=Lister(
+            http=http,
+            servers=servers,
+            behind=DaemonModels(client=daemons.client, credential=choice.own, tokens=ground.connections),
+            credential=choice.own,
+            clock=ground.clock,
+        ),
         board=ground.board,
         store=ground.evidence,
         catalog=ground.catalog,
         clock=ground.clock,
         log=ground.log,
     )
+
+    def served_changed() -> None:
+        made.router.providers_changed()
+        ground.catalog.providers_changed()
+        discovery.glance()
+
+    daemons.when_changed(served_changed)
+    served_changed()  # what the daemons of the configuration before served
     return Plant(
         config=config,
         site=site,
         exchanges=exchanges,
         http=http,
         servers=servers,
-        discovery=discovery if config.sections.catalog.discover else None,
+        daemons=daemons,
+        discovery=discovery,
     )
 
 
-def services(config: Config, made: Parts, ground: Ground) -> list[object]:
+def services(config: Config, made: Parts, ground: Ground, daemons: Daemons) -> list[object]:
     """What the resources of the admin API are given; each finds its own by the class."""
     return [
-        Upstreams(list(made.providers.values()), ground.health, lambda provider: bool(ground.wallet.of(provider))),
-        Credentials(ground.engine, ground.vault, ground.clock, providers=lambda: made.providers, changed=ground.wallet.changed),
+        Upstreams(made.providers, ground.health, lambda provider: bool(ground.purse.of(provider)), daemons.states),
+        Credentials(ground.engine, ground.vault, ground.clock, providers=lambda: Callables(config), changed=ground.wallet.changed),
         Accounts(ground.engine, ground.clock, changed=ground.ring.changed),
         Users(ground.engine, ground.clock, changed=ground.ring.changed),
         Keys(ground.engine, ground.clock, changed=ground.ring.changed),
         Routing(config.sections.routes, made.router, ground.health, members.load(dialects_package, "DIALECT", Dialect)),
         Records(ground.engine),
         Overrides(ground.engine, ground.clock),
+        SignIns(flows=ground.flows, daemons=daemons, keep=ground.connections.save, clock=ground.clock, log=ground.log),
+        Connecting(ground.connections, daemons, ground.log),
     ]
 
 
@@ -286,6 +336,7 @@ def _pages(ground: Ground, shown: Shown, listings: list[Listing]) -> dict[str, P
         "/healthz": pages.health(),
         "/readyz": pages.readiness(ground.ready),
         "/metrics": pages.metrics(lambda: render(ground.registry)),
+        connect_page.PATH: connect_page.page(),
     }
     for listing in listings:
         found.update(pages.listing(shown.models, listing))
@@ -293,31 +344,6 @@ def _pages(ground: Ground, shown: Shown, listings: list[Listing]) -> dict[str, P
 
 
 def _server(provider: Provider, ground: Ground, before: Plant | None) -> Launched:
-    settings = provider.settings
-    if not isinstance(settings, LocalSettings):
-        raise ConfigInvalid(f"`providers.{provider.name}` is to be launched, and its kind does not say how")
-    if before is not None and before.config.providers.get(provider.name) == settings:
+    if before is not None and before.config.providers.get(provider.name) == provider.settings:
         return before.servers[provider.name]
-
-    def start(key: Secret) -> Command:
-        program = ServerProgram(
-            model=str(find(settings.weights)),
-            api_key=key.reveal(),
-            aliases=list(settings.models),
-            threads=settings.threads,
-            context=settings.context,
-            parallel=settings.parallel,
-        )
-        return command(program, hears=lambda line: ground.log.info("local model", provider=provider.name, line=line))
-
-    return Launched(provider.name, command=start, ready=partial(_answers, ground.http), tasks=ground.tasks, clock=ground.clock)
-
-
-async def _answers(http: http1.Client, address: Address) -> bool:
-    """Whether a llama.cpp server has loaded its model: `/health` is 200 then, and 503 before."""
-    try:
-        response = await http.request("GET", f"{address.base_url}/health", [])
-        await response.read()
-    except http1.HttpError:
-        return False
-    return response.status == 200
+    return launched(provider, http=ground.http, tasks=ground.tasks, clock=ground.clock, log=ground.log)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from trunkline import providers as providers_package
 from trunkline.access.settings import AccountSettings
 from trunkline.access.vault_key import VaultSettings
+from trunkline.app.exposure import check_daemon
 from trunkline.base import members
 from trunkline.base.codec import Meta, Record, nearest, parse, schema
 from trunkline.base.egress import EgressSettings
@@ -24,6 +25,7 @@ from trunkline.errors import ConfigInvalid
 from trunkline.gateway.records import ExchangeSettings
 from trunkline.gateway.router import RouteSettings
 from trunkline.providers import Kind, Provider, Settings
+from trunkline.providers.daemon import DaemonSettings
 from trunkline.server.settings import ServerSettings
 from trunkline.store.settings import StoreSettings
 from trunkline.store.shared.address import Address
@@ -100,7 +102,7 @@ def connect(config: Config, environment: Mapping[str, str] = os.environ) -> dict
     """The providers, with their credentials read.
 
     Raises:
-        ConfigInvalid: a credential is not where the file says, or a provider lacks an address.
+        ConfigInvalid: a credential is not where the file says, a provider lacks an address, or a daemon's is not safe.
     """
     by_kind = kinds()
     return {name: _connected(name, settings, by_kind[settings.kind], environment) for name, settings in config.providers.items()}
@@ -180,9 +182,13 @@ def _connected(name: str, settings: Settings, kind: Kind, environment: Mapping[s
     if base_url is None and kind.answer is None and not kind.launched:
         raise ConfigInvalid(f"`providers.{name}.base_url` is missing", hint='For example `base_url = "http://127.0.0.1:8000/v1"`.')
     _spoken(name, settings, kind)
+    opens = None
+    if isinstance(settings, DaemonSettings):
+        opens = secret(settings.secret, f"providers.{name}.secret", environment, required=True) if settings.secret else None
+        check_daemon(name, settings, base_url or "", has_secret=opens is not None)
     source = settings.api_key or kind.api_key
     key = secret(source, f"providers.{name}.api_key", environment, required=settings.api_key is not None) if source else None
-    return Provider(name=name, kind=kind, settings=settings, base_url=base_url, api_key=key)
+    return Provider(name=name, kind=kind, settings=settings, base_url=base_url, api_key=key, secret=opens)
 
 
 def _spoken(name: str, settings: Settings, kind: Kind) -> None:

@@ -4,14 +4,18 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from sqlalchemy import Engine
 
+from trunkline.access.connections import Connections, Happening
 from trunkline.access.first_key import deliver
+from trunkline.access.flows import Flows
 from trunkline.access.key_sources import key_source
 from trunkline.access.keys import Keys
+from trunkline.access.purse import Purse
 from trunkline.access.ring import KeyRing
 from trunkline.access.vault import Vault
 from trunkline.access.wallet import Wallet
@@ -32,6 +36,8 @@ from trunkline.gateway.overriding import Overriding
 from trunkline.gateway.recorder import Recorder
 from trunkline.gateway.records import Records, keep_clean
 from trunkline.gateway.told import Teller
+from trunkline.model.credential import Owner
+from trunkline.server import connect
 from trunkline.server.asgi import Application
 from trunkline.server.rest.pool import Pool
 from trunkline.store.engine import file_of, open_engine, sqlite_url
@@ -40,10 +46,14 @@ from trunkline.store.settings import StoreSettings
 from trunkline.store.shared import Shared, open_shared
 from trunkline.store.writer import Writer
 from trunkline_sdk import http1
+from trunkline_sdk.daemon.tokenstore import Refresh
 from trunkline_sdk.listen import Listener, ListenError, ListenLimits, Tls
 
 FIXED = ("host", "port", "tls_cert", "tls_key", "insecure_http", "max_header_bytes", "header_seconds")
 """Settings of the listener, which a reload does not open anew."""
+
+FIRST_LOOK = 2.0
+"""Seconds that a configuration waits for its daemons before calls meet it; after them it is told of what is not there yet."""
 
 DEFAULT_STORE = StoreSettings()
 """A database in the data folder."""
@@ -63,6 +73,7 @@ class Installation:
         ring: KeyRing,
         vault: Vault,
         wallet: Wallet,
+        connections: Connections,
         shared: Shared,
         catalog: Catalog,
         http: http1.Client,
@@ -74,13 +85,17 @@ class Installation:
         self._tasks = tasks
         self._plants: list[Plant] = []  # the last one is in use, the others have requests in flight
         self._draining = False
-        self._discovering: asyncio.Task[None] | None = None
+        self._looking: list[asyncio.Task[None]] = []
         self._ground = Ground(
             clock=clock,
             log=log,
             ring=ring,
             vault=vault,
             wallet=wallet,
+            connections=connections,
+            purse=Purse(wallet, connections),
+            flows=Flows(engine, vault, clock, pool.run),
+            link=self.link,
             shared=shared,
             health=Health(clock),
             catalog=catalog,
@@ -108,10 +123,23 @@ class Installation:
         """Where it listens."""
         return list(self._listener.urls) if self._listener else []
 
+    def link(self, provider: str) -> str:
+        """Where a person signs in to a provider."""
+        return connect.link(self._plants[-1].config.sections.server.public_url or next(iter(self.urls), ""), provider)
+
+    def refresher(self, provider: str) -> Refresh:
+        """What renews a sign-in to a provider. Raises: `NotFound`."""
+        return self._plants[-1].daemons.refresher(provider)
+
+    async def keep_sign_ins_clean(self) -> None:
+        """Delete sign-ins that have expired, again and again."""
+        await self._ground.flows.keep_clean(self._failed)
+
     async def start(self, config: Config) -> None:
         """Listen. Raises: `ConfigInvalid`, `ListenFailed`."""
         plant = build(config, self._ground)
         self._plants.append(plant)
+        await self._look(plant)
         self._recorder.keeps = self.keep_days > 0
         self._application = Application(plant.site, self._ground.clock, self._ground.teller.crashed)
         settings = config.sections.server
@@ -126,7 +154,6 @@ class Installation:
             await self._listener.start()
         except ListenError as error:
             raise ListenFailed(str(error), hint="Choose another `--port`, or stop what listens there.") from None
-        await self._discover(plant)
 
     async def reload(self, load: Callable[[], Config]) -> None:
         """Take a new configuration for new requests; those in flight end with the old one.
@@ -139,9 +166,9 @@ class Installation:
         config = await asyncio.to_thread(load)
         plant = build(config, self._ground, before=before)
         self._plants.append(plant)
+        await self._look(plant)
         self._recorder.keeps = self.keep_days > 0
         self._application.site = plant.site
-        await self._discover(plant)
         self._tasks.start(self._retire(before), name="retire a configuration")
         new, old = config.sections, before.config.sections
         late = [f"server.{name}" for name in FIXED if getattr(new.server, name) != getattr(old.server, name)]
@@ -174,19 +201,20 @@ class Installation:
             await self._listener.aclose()
         for plant in self._plants:
             await plant.http.aclose()
+            await plant.daemons.aclose()
             for server in plant.servers.values():
                 await server.aclose()
 
-    async def _discover(self, plant: Plant) -> None:
-        """Keep up with what one configuration's providers list, and no longer with another's."""
-        before, self._discovering = self._discovering, None
-        if before is not None:
-            await cancelled(before)
-        if plant.discovery is None:
-            self._ground.catalog.forget(lambda _: True)
-            return
+    async def _look(self, plant: Plant) -> None:
+        """Keep up with one configuration's daemons, and with what its providers list, and no longer with another's."""
+        before, self._looking = self._looking, []
+        await cancelled(*before)
         self._ground.board.ttl = plant.config.sections.catalog.ttl
-        self._discovering = self._tasks.start(plant.discovery.run(self._failed), name="discovery")
+        self._looking = [
+            self._tasks.start(plant.daemons.run(self._failed), name="daemons"),
+            self._tasks.start(plant.discovery.run(self._failed), name="discovery"),
+        ]
+        await plant.daemons.first_look(FIRST_LOOK)
 
     def _failed(self, task: str, error: BaseException) -> None:
         self._log.error("a background task failed", task=task, exc_info=error)
@@ -195,6 +223,7 @@ class Installation:
         await plant.exchanges.idle()
         self._plants.remove(plant)
         await plant.http.aclose()
+        await plant.daemons.aclose()
         kept = {id(server) for other in self._plants for server in other.servers.values()}
         for server in plant.servers.values():
             if id(server) not in kept:
@@ -239,6 +268,24 @@ async def installed(
         vault = Vault(engine, key_source(config.sections.vault, data))
         wallet = Wallet(engine, vault, clock, failed=failed, bus=shared.bus)
         await stack.enter_async_context(wallet.running())
+
+        def refresher(provider: str) -> Refresh:
+            return installation.refresher(provider)
+
+        def link(provider: str) -> str:
+            return installation.link(provider)
+
+        connections = Connections(
+            engine,
+            vault,
+            clock,
+            shared.leases,
+            refresher=refresher,
+            link=link,
+            failed=failed,
+            told=partial(_told, log),
+            bus=shared.bus,
+        )
         http = await stack.enter_async_context(http1.Client())
         catalog = await asyncio.to_thread(known_models)
         overriding = Overriding(overrides=Overrides(engine, clock), catalog=catalog, clock=clock, log=log, failed=failed)
@@ -257,17 +304,26 @@ async def installed(
             ring=ring,
             vault=vault,
             wallet=wallet,
+            connections=connections,
             shared=shared,
             catalog=catalog,
             http=http,
             pool=pool,
         )
         stack.push_async_callback(installation.aclose)
+        await stack.enter_async_context(connections.running())  # it ends before what renewals go through
         ring.when_gone(installation.end_calls_of)
         await installation.start(config)
+        tasks.start(installation.keep_sign_ins_clean(), name="sign-ins: delete old ones")
         tasks.start(keep_clean(Records(engine), clock, lambda: installation.keep_days, failed=failed), name="exchanges: delete old rows")
         stack.enter_context(listening(data, installation.urls))
         yield installation
+
+
+def _told(log: Logger, what: Happening, provider: str, owner: Owner) -> None:
+    """One line of the log for what became of a sign-in."""
+    say = log.info if what == "renewed" else log.warning
+    say(what, provider=provider, account=owner.account or None, user=owner.user or None)
 
 
 def open_store(data: Path, settings: StoreSettings = DEFAULT_STORE, environment: Mapping[str, str] = os.environ) -> Engine:

@@ -10,8 +10,12 @@ from trunkline.errors import BadRequest, TrunklineError
 
 COMMANDS = {
     "serve": "Serve until stopped.",
+    "daemon": "Serve the configured providers to other programs, by the extension daemon protocol.",
     "demo": "Let a real model on this machine answer through Trunkline.",
     "credentials": "Keep providers' credentials, encrypted.",
+    "connect": "Sign in to a provider behind an extension daemon, or give it a token.",
+    "connections": "List the sign-ins and tokens for such providers.",
+    "disconnect": "Forget one of them.",
     "vault": "Look after the key that they are encrypted with.",
     "keys": "Make, list, change, rotate and revoke keys.",
     "accounts": "Make, list, rename, disable and delete accounts.",
@@ -33,6 +37,7 @@ RESOURCES = {
     "exchanges": "List the calls that have ended.",
     "providers": "List the providers of a running server.",
     "routes": "List the routes of a running server, and explain where calls go.",
+    "sign_ins": "Sign in to a provider step by step, as programs do.",
 }
 """The commands that are made from the admin API's resources (`trunkline.cli.resources`); one whose name is in `COMMANDS` has its own."""
 

@@ -15,6 +15,7 @@ from cyclopts import App, Parameter
 from trunkline.access.credentials import LONGEST_SECRET, CredentialRow, Credentials
 from trunkline.access.key_sources import key_source
 from trunkline.access.vault import Vault
+from trunkline.app.callables import Callables
 from trunkline.app.config import load
 from trunkline.app.lifecycle import open_store
 from trunkline.base.clock import SystemClock
@@ -127,7 +128,7 @@ def _credentials(config: ConfigFile, data: DataFolder) -> Generator[Credentials]
     engine = open_store(folder, read.sections.store)
     try:
         vault = Vault(engine, key_source(read.sections.vault, folder))
-        yield Credentials(engine, vault, SystemClock(), providers=lambda: read.providers)
+        yield Credentials(engine, vault, SystemClock(), providers=lambda: Callables(read))
     finally:
         engine.dispose()
 

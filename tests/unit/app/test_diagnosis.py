@@ -4,7 +4,7 @@ import pytest
 
 from trunkline.app import diagnosis
 from trunkline.app.config import load
-from trunkline.app.diagnosis import Finding, diagnose, inventory
+from trunkline.app.diagnosis import Finding, diagnose
 from trunkline.app.lifecycle import open_store
 from trunkline.store.condition import Condition
 
@@ -112,12 +112,3 @@ def test_what_the_operating_system_refuses_is_a_finding_and_not_a_crash(data: Pa
 
     monkeypatch.setattr(diagnosis, "_data_folder", refuse)
     assert found(None, data)["data folder"].problem == f"`{data}` cannot be looked at: Permission denied"
-
-
-def test_every_member_of_every_extension_point_is_listed() -> None:
-    assert inventory() == {
-        "dialects": ["anthropic", "openai_chat", "openai_embeddings", "openai_responses"],
-        "providers": ["anthropic", "compatible", "echo", "local", "openai"],
-        "resources": ["accounts", "catalog_overrides", "credentials", "exchanges", "keys", "providers", "routes", "users"],
-        "surfaces": ["anthropic", "models", "openai"],
-    }

@@ -95,5 +95,12 @@ def test_an_entry_point_of_another_type_is_named(package: Make, entry_points: Ca
 
 
 def test_our_own_extension_points_load() -> None:
-    assert set(members.load(providers, "PROVIDER", Kind, third_party=False)) == {"anthropic", "compatible", "echo", "local", "openai"}
+    assert set(members.load(providers, "PROVIDER", Kind, third_party=False)) == {
+        "anthropic",
+        "compatible",
+        "daemon",
+        "echo",
+        "local",
+        "openai",
+    }
     assert set(members.load(surfaces, "SURFACE", Surface, third_party=False)) == {"anthropic", "models", "openai"}
