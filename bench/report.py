@@ -17,9 +17,13 @@ def tables(lines: Sequence[dict[str, Any]]) -> str:
     results = read(lines)
     others = [line["other"] for line in lines if line["kind"] == "run"] or [0.0]
     rounds = len({line["round"] for line in lines if line["kind"] == "run"})
-    parts = [_machine(next(line for line in lines if line["kind"] == "machine"), rounds, others), _figures(results), _bars(judge(results))]
+    parts = [
+        _machine(next(line for line in lines if line["kind"] == "machine"), rounds, others),
+        _figures(results),
+        verdicts(judge(results)),
+    ]
     for name in sorted(gateway for gateway in {gateway for gateway, _ in results.runs} if gateway.startswith("trunkline@")):
-        parts += [f"The same for `{name}`:", _bars(judge(results, name))]
+        parts += [f"The same for `{name}`:", verdicts(judge(results, name))]
     refused = [f"- `{gateway}`, {scenario}: {why}" for (gateway, scenario), why in sorted(results.refused.items())]
     return "\n\n".join([*parts, *(["Not measured:\n\n" + "\n".join(refused)] if refused else [])])
 
@@ -58,7 +62,8 @@ def _figures(results: Results) -> str:
     return _table(["", *(column[0] for column in columns), "idle stream KB", "process MB", "ready s"], rows)
 
 
-def _bars(judged: Sequence[Judged]) -> str:
+def verdicts(judged: Sequence[Judged]) -> str:
+    """Markdown: what was measured, and whether it is as it must be."""
     rows = [[each.bar, each.what, _value(each), _bound(each), each.verdict] for each in judged]
     return _table(["", "measure", "median (least – most)", "bar", ""], rows, numbers=(2, 3))
 
@@ -91,6 +96,14 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def into(page: Path, text: str, marks: tuple[str, str] = (BEGIN, END)) -> None:
+    """Put it between the marks in a page."""
+    begin, end = marks
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
 def main() -> None:
     """Print the tables, or put them between the marks in a page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -101,9 +114,7 @@ def main() -> None:
     if given.into is None:
         print(text)
         return
-    before, _, rest = given.into.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    given.into.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    into(given.into, text)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench import report
+from bench import report, workers
 from bench.bars import Judged, judge, read
 from bench.gateways import litellm, nginx, tensorzero
 from bench.scenarios import IDLE, LARGE, LOADS, SMALL, STREAMS, body
@@ -58,6 +58,30 @@ def test_memory_and_start_are_judged_by_fresh_processes() -> None:
     idle = {"kind": "idle", "gateway": "trunkline", "round": 0, "ready_seconds": 0.9, "fresh_mb": 91.0}
     lines = [{**idle, "stream_kb": 20.0}, idle]
     assert [verdict(lines, "P8", what).verdict for what in ("idle stream", "process", "first answer")] == ["met", "missed", "met"]
+
+
+def test_workers_are_judged_against_the_least_that_could_do_the_same() -> None:
+    least = {"bare_ms": 10.0, "imports_ms": 60.0, "echo_us": 30.0, "echo_chunks": 60_000.0, "idle_kb": 10_000.0}
+    ours = {
+        "warm_ms": 30.0,
+        "cold_ms": 90.0,
+        "call_us": 120.0,
+        "calls": 9e3,
+        "chunks": 3e4,
+        "ping_ms": 1.0,
+        "warm_kb": 5e3,
+        "cold_kb": 12e3,
+    }
+    judged = workers.judge([{**least, **ours}], {"warm_s": 1.0, "cold_s": 4.0})
+    ratios = [(each.bar, round(each.median, 2), each.verdict) for each in judged if each.unit == "×"]
+    assert ratios == [
+        ("W1", 3.0, "met"),
+        ("W1", 1.5, "met"),
+        ("W2", 4.0, "missed"),
+        ("W3", 0.5, "met"),
+        ("W4", 0.5, "met"),
+        ("W4", 1.2, "met"),
+    ]
 
 
 def test_the_tables_go_between_the_marks_of_a_page_and_leave_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
