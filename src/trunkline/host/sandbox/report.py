@@ -1,0 +1,108 @@
+"""What a sandbox was found to enforce here: by attempts from within, not by what was meant."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from trunkline.base.codec import Record
+from trunkline.host.sandbox.planning import Plan
+from trunkline.host.sandbox.policy import Tier
+
+Status = Literal["enforced", "partial", "absent"]
+ALLOWED = "allowed"
+
+CONTROLS = {
+    "files": ("write_own_folder", "read_passwd", "read_secret", "read_by_link", "truncate_outside"),
+    "names": ("stat_outside",),
+    "modes": ("chmod_outside", "utime_outside"),
+    "host": ("environ_of_host", "trace_host", "signal_host", "limits_of_host", "signal_host_by_descriptor"),
+    "network": ("tcp_connect", "tcp_bind", "udp_send", "unix_path", "unix_abstract", "datagram_pair", "vsock", "netlink"),
+    "programs": ("shell",),
+    "children": ("child_that_stays",),
+    "lifetime": ("outlive_host",),
+    "kernel": ("user_namespace", "io_uring"),
+    "memory": ("allocate_beyond", "memory_of_no_process"),
+    "inheritance": ("environment", "descriptors"),
+}
+"""What is promised, and the attempts that would break it."""
+
+LEFT_OPEN = {
+    "stat_outside": "names, sizes and times of files outside can be seen",
+    "chmod_outside": "modes of files of the same user can be changed",
+    "utime_outside": "times of files of the same user can be changed",
+    "truncate_outside": "files of the same user can be emptied",
+    "signal_host": "signals reach the host",
+    "unix_path": "UNIX sockets of the machine can be reached",
+    "child_that_stays": "what it forks may outlive it",
+    "outlive_host": "it may outlive the host",
+}
+"""What it means where an attempt is allowed, if its name does not say it."""
+
+
+class Finding(Record, frozen=True):
+    """One control.
+
+    Attributes:
+        control: its name.
+        status: whether every attempt against it failed, some, or none.
+        by: by what means.
+        evidence: `probe`: it was tried; `applied`: the kernel took the order, and that is all that is known.
+        detail: what is left open.
+        attempts: what became of each: `allowed`, or the error's name.
+    """
+
+    control: str
+    status: Status
+    by: str
+    evidence: Literal["probe", "applied"]
+    detail: str = ""
+    attempts: dict[str, str] = {}
+
+
+class Report(Record, frozen=True):
+    """A policy on a kernel."""
+
+    kernel: str
+    tier: Tier
+    findings: tuple[Finding, ...]
+
+
+def judge(outcomes: Mapping[str, str], plan: Plan, *, kernel: str, cgroup: bool) -> Report:
+    """Make a report of what the attempts came to. An attempt without an outcome was allowed: it ended the program that tried."""
+    return Report(
+        kernel=kernel,
+        tier=plan.tier,
+        findings=tuple(
+            _found(control, {name: outcomes.get(name, ALLOWED) for name in attempts}, plan, cgroup=cgroup)
+            for control, attempts in CONTROLS.items()
+        ),
+    )
+
+
+def _found(control: str, attempts: dict[str, str], plan: Plan, *, cgroup: bool) -> Finding:
+    allowed = [name for name, outcome in attempts.items() if outcome == ALLOWED]
+    status: Status = "enforced" if not allowed else "absent" if len(allowed) == len(attempts) else "partial"
+    detail = "; ".join(LEFT_OPEN.get(name, name.replace("_", " ")) for name in allowed)
+    if control == "memory" and not cgroup and status == "enforced":
+        status, detail = "partial", "enforced by polling: the host looks every 50 ms"
+    return Finding(control=control, status=status, by=_means(control, plan), evidence="probe", detail=detail, attempts=attempts)
+
+
+def _means(control: str, plan: Plan) -> str:
+    """Which of the steps that were done are about it."""
+    done = {name for name, _ in plan.steps} | set(plan.namespaces)
+    return ", ".join(step for step in MEANS[control] if step in done) or "nothing"
+
+
+MEANS = {
+    "files": ("root", "user", "landlock", "seccomp"),
+    "names": ("root",),
+    "modes": ("root", "user", "seccomp"),
+    "host": ("pid", "user", "landlock", "seccomp"),
+    "network": ("net", "root", "landlock", "seccomp"),
+    "programs": ("root", "landlock", "seccomp"),
+    "children": ("pid", "seccomp"),
+    "lifetime": ("parent", "seccomp"),
+    "kernel": ("seccomp",),
+    "memory": ("limits", "seccomp"),
+    "inheritance": ("limits",),
+}
