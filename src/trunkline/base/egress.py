@@ -71,7 +71,7 @@ class Egress:
         Raises:
             EgressDenied: none is.
         """
-        listed = [address for address in addresses if self._listed(address)]
+        listed = [address for address in addresses if self.listed(address)]
         if listed:
             return listed, known or classify(listed[0])
         judged: list[tuple[str, Class]] = [(address, classify(address)) for address in addresses]
@@ -90,6 +90,7 @@ class Egress:
             )
         return fitting, wanted
 
-    def _listed(self, address: str) -> bool:
+    def listed(self, address: str) -> bool:
+        """Whether `egress.allow` has this numeric address."""
         ip = ip_address(address.partition("%")[0])
         return any(ip in network for network in self._allow)

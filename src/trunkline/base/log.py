@@ -32,6 +32,8 @@ _SECRETS = re.compile(
 # No secret without one of these, and nearly no line with one: looking for them first takes 1 µs instead of 30.
 _SIGNS = ("=", "bearer", "basic", "swb_", "sk-", "xai-", "pk-", "rk-", "@")
 
+_STEERING = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]")
+
 
 class LogSettings(Record, frozen=True):
     """What is logged, and how it looks."""
@@ -52,6 +54,12 @@ def mask(line: str) -> str:
 def _may_hold_secrets(text: str) -> bool:
     small = text.lower()
     return any(sign in small for sign in _SIGNS)
+
+
+def printable(text: str, most: int) -> str:
+    """Somebody else's text for one line: so many characters of it, and none that steers a terminal or begins another line."""
+    cut = text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
+    return _STEERING.sub(lambda found: repr(found[0])[1:-1], cut)
 
 
 class Writer(Generic[T]):
