@@ -1,0 +1,80 @@
+"""Keeps extensions busy and breaks them, for a while; prints what the host held at each tenth of the time, one JSON object a line.
+
+usage: soaking.py FOLDER SECONDS
+"""
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from tests.host.extensions import EAGER, QUICK, Running, extensions
+from trunkline.errors import NotFound
+from trunkline_sdk.rpc.errors import RpcError
+
+NAMES = [f"one-{number}" for number in range(6)]
+CALLS = [("echo", "x" * 1000), ("user", None), ("slow", 0.2), ("print", 50_000), ("nothing", None)]
+FAULTS = [("exit", 3), ("stick", 0.6), ("kill", None), ("change", None), ("remove", None)]
+
+
+def held() -> dict[str, int]:
+    """What this process has now: bytes of memory, descriptors, children."""
+    pss = re.search(r"^Pss:\s+(\d+) kB", Path("/proc/self/smaps_rollup").read_text(), re.MULTILINE)
+    assert pss is not None
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {"pss": int(pss[1]) << 10, "descriptors": len(os.listdir("/proc/self/fd")), "children": len(children)}  # noqa: PTH208
+
+
+async def disturb(running: Running, chance: random.Random) -> None:
+    """Do something to some extension that no host may mind."""
+    name = chance.choice(NAMES)
+    what, params = chance.choice(CALLS) if chance.random() < 0.9 else chance.choice(FAULTS)
+    try:
+        match what:
+            case "kill":
+                pid = running.one(name).pid
+                if pid is not None:
+                    os.kill(pid, signal.SIGKILL)
+            case "change":
+                running.write(name, network=[f"host-{chance.randrange(10)}.example.com"])
+                running.apply()
+            case "remove":
+                kept = running.settings.pop(name, None)
+                running.apply()
+                if kept is not None:
+                    running.settings[name] = kept
+                running.apply()
+            case _:
+                await running.call(name, what, params, user="usr_a", seconds=0.5)
+    except (RpcError, NotFound, ProcessLookupError):
+        pass
+
+
+async def soak(folder: Path, seconds: float) -> None:
+    chance, loop = random.Random(7), asyncio.get_running_loop()
+    with Path(os.devnull).open("w") as nowhere:
+        async with extensions(folder, patience=QUICK, pace=replace(EAGER, retry=0.2), stream=nowhere) as running:
+            for name in NAMES:
+                running.write(name)
+            running.apply()
+            began, done = loop.time(), 0
+            for tenth in range(1, 11):
+                while loop.time() - began < seconds * tenth / 10:
+                    await asyncio.gather(*(disturb(running, chance) for _ in range(4)))
+                    done += 4
+                    await asyncio.sleep(0.05)
+                print(
+                    json.dumps(held() | {"done": done, "restarts": sum(shown.restarts for shown in running.supervisor.shown())}), flush=True
+                )
+            running.apply()
+            for name in NAMES:
+                assert await running.call(name, "echo", 1, seconds=60) == 1
+
+
+if __name__ == "__main__":
+    asyncio.run(soak(Path(sys.argv[1]), float(sys.argv[2])))
