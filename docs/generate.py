@@ -155,6 +155,7 @@ def configuration_page() -> str:
         section("[routes.NAME]", definitions["RouteSettings"], definitions),
         section("each of `targets`", definitions["TargetSettings"], definitions),
         section("each of `losses`", definitions["LossRule"], definitions),
+        section("[extensions.NAME]", definitions["ExtensionSettings"], definitions),
     ]
     return "\n".join(parts)
 

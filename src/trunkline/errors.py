@@ -380,9 +380,15 @@ class ListenFailed(OperatorError):
 
 
 class LaunchFailed(OperatorError):
-    """A local model's process does not start; the message has its last words."""
+    """A process that Trunkline runs, a local model's or an extension's worker, does not start; the message says why."""
 
     code = "launch_failed"
+
+
+class SandboxTooWeak(OperatorError):
+    """This machine cannot keep an extension as apart as it has to be; the message says what is missing."""
+
+    code = "sandbox_too_weak"
 
 
 class FetchFailed(OperatorError):

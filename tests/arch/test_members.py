@@ -7,6 +7,7 @@ def test_the_members_are_these() -> None:
     assert inventory() == snapshot(
         {
             "dialects": ["anthropic", "openai_chat", "openai_embeddings", "openai_responses", "openai_speech"],
+            "methods": ["log", "network"],
             "providers": ["anthropic", "compatible", "daemon", "echo", "local", "openai"],
             "resources": [
                 "accounts",
@@ -14,6 +15,7 @@ def test_the_members_are_these() -> None:
                 "connections",
                 "credentials",
                 "exchanges",
+                "extensions",
                 "keys",
                 "providers",
                 "routes",

@@ -65,6 +65,21 @@ REQUIREMENTS = {
     "G21": Requirement(
         "A Messages stream without `message_start` is repaired where the record says so, else an error", f"{FIELD}: llama.cpp server"
     ),
+    "D2": Requirement(
+        "What an extension prints, at import or in a call, is in its log and spoils no call",
+        f"{FIELD}: espressif/esp-idf#19087, justrach/codedb#304, hurttlocker/o8#1541",
+    ),
+    "D3": Requirement(
+        "A result that is too large fails its own call, and nothing else",
+        f"{FIELD}: MoonshotAI/kimi-cli#831, agentclientprotocol/python-sdk#27",
+    ),
+    "D4": Requirement(
+        "An answer after the deadline is dropped and counted, and the next call is well", f"{FIELD}: strands-agents/harness-sdk#1221"
+    ),
+    "D5": Requirement(
+        "An extension that raises when it is activated fails alone, with its reason",
+        f"{FIELD}: aaif-goose/goose#11493, ephraimduncan/opencode-cursor#15",
+    ),
     # ----------------------------------------------------------------------------------------------------------- pass-through
     "bytes.request": Requirement("A request goes out as it came but for the model's name and `stream_options`", PROMISE),
     "bytes.reply": Requirement("A reply comes back as the provider wrote it", PROMISE),
@@ -109,7 +124,7 @@ REQUIREMENTS = {
     "embeddings": Requirement("Embeddings pass as they are, and their usage is known", PROMISE),
     "speech": Requirement(
         "Speech passes as it arrives, sound and events; before its first byte the next target takes over",
-        "issue 6: a surface as pass-through",
+        PROMISE,
     ),
     "speech.never-whole": Requirement(
         "Sound that fails after its first byte ends with its connection, never as if it were whole", "daemon contract, K2"
@@ -293,6 +308,28 @@ REQUIREMENTS = {
         "daemon contract, F",
     ),
     "catalog.fence": Requirement("What a look shows that has been overtaken is refused", "daemon contract, F"),
+    # ------------------------------------------------------------------------------------------------------ extensions, kept apart
+    "sandbox.probes": Requirement(
+        "A worker reads its folder and the interpreter's files, and reaches nothing of the host, as root and as an ordinary user",
+        "docs/guides/sandbox.md",
+    ),
+    "sandbox.report": Requirement(
+        "What the report of a sandbox says is what attempts from within came to, at the policy's first use", "docs/guides/sandbox.md"
+    ),
+    "sandbox.tiers": Requirement(
+        "Below a tier no extension runs unless it is allowed by name; what a tier leaves open is named", "docs/guides/sandbox.md"
+    ),
+    "sandbox.limits": Requirement(
+        "Memory, CPU, processes and disk of a worker have limits that it cannot get around", "docs/guides/sandbox.md"
+    ),
+    "sandbox.lifetime": Requirement(
+        "No worker, and nothing that one forked, outlives the host or itself by a second, in tiers A to C",
+        f"{FIELD}: modelcontextprotocol/python-sdk#2231",
+    ),
+    "host.files": Requirement(
+        "A path that an extension names leads to no file outside its folder, over no link, also to what is not there yet",
+        "docs/decisions/0019-sandbox.md",
+    ),
     "catalog.listing": Requirement(
         "`GET /v1/models` has prices, limits and ends, and is written only when they change", "Switchboard contract, A.2"
     ),
@@ -322,4 +359,107 @@ REQUIREMENTS = {
     ),
     "daemon.tls": Requirement("A daemon's certificate is held to its CA and its pins before a byte is sent", "docs/guides/use-a-daemon.md"),
     "daemon.told": Requirement("The operator sees how it stands with each daemon and what it serves, and no secret", PROMISE),
+    # --------------------------------------------------------------------------------------------------------- extensions' workers
+    "worker.life": Requirement(
+        "A worker tells what was done to it, says when its extension is active and to what it answers, and ends when it is told to",
+        "extension platform, A3.5-7, A4, W-5, W-30",
+    ),
+    "worker.reason": Requirement(
+        "Why an extension does not run is told, with its line, and whether it would be so again",
+        "extension platform, W-5; extension host, 4",
+    ),
+    "worker.stuck": Requirement(
+        "While extension code keeps its loop, a worker answers pings, tells its lag, shows its stacks, and loses nothing",
+        "extension host, 4",
+    ),
+    "worker.gone": Requirement(
+        "A worker ends with its connection, whatever its code does, and at SIGTERM in any namespace", "extension host, 3c, 4"
+    ),
+    "worker.stream": Requirement(
+        "A handler's stream goes on when the host has room for it, and is closed when nobody takes the rest",
+        "extension host, 5; extension platform, W-7, W-10",
+    ),
+    "worker.warm": Requirement(
+        "A worker that was forked from a warm interpreter is as one that was started; what is warm has started and opened nothing",
+        "extension host, 3d; docs/decisions/0017-worker.md",
+    ),
+    "worker.guide": Requirement("The code in the guide for extensions runs", "docs/guides/extension-code.md"),
+    # ------------------------------------------------------------------------------------------------------------- extensions
+    "host.context": Requirement(
+        "For whom a worker's request is made says the host: bound to a call, that call's user, and else nobody; it ends with its call",
+        "extension contract, W-2, W-13; docs/guides/extension-requests.md",
+    ),
+    "host.grants": Requirement(
+        "What an extension was not granted is refused before it runs, in one place",
+        "extension contract, B2, C3; docs/guides/extension-requests.md",
+    ),
+    "host.network": Requirement(
+        "A worker reaches granted hosts by the host alone, to the byte; what goes wrong has a code and tells no path",
+        "extension contract, W-1; docs/guides/extension-requests.md",
+    ),
+    "host.addresses": Requirement(
+        "Every address is judged when it is known, each time: none inside is reached that the operator's file does not name for that extension",
+        "extension contract, W-3; docs/guides/extension-requests.md",
+    ),
+    "host.redirects": Requirement(
+        "Every redirect is judged, five are followed, and no credential goes to another origin", "extension contract, W-3"
+    ),
+    "host.requests": Requirement(
+        "A worker cannot say the headers of the connection, nor another host", "docs/guides/extension-requests.md"
+    ),
+    "host.limits": Requirement(
+        "Answers, uploads, streams and times of a worker's requests are bounded; whoever leaves closes the socket",
+        "extension contract, W-30; docs/guides/extension-requests.md",
+    ),
+    "host.streams": Requirement(
+        "A stream is read as fast as the worker uses it, ends when nobody takes it, and tells how it ended",
+        "extension contract, W-10, W-11",
+    ),
+    "host.rates": Requirement("Each method has its pace for each extension, over all its workers", "extension contract, W-30"),
+    "host.log": Requirement(
+        "An extension's log lines are bounded in number and size, steer no terminal, and what was dropped is counted",
+        "extension contract, W-30",
+    ),
+    "host.lies": Requirement(
+        "A worker that lies about numbers, answers, errors and frames harms no call but its own, and is told of in the log",
+        "extension contract, W-30",
+    ),
+    "host.starving": Requirement(
+        "A worker that floods the host, or never reads, is not read for a while, and holds up no other", "docs/guides/extension-requests.md"
+    ),
+    "supervisor.states": Requirement(
+        "An extension's state follows from what happened, in every order; a process is there only in a state that says so, and never two",
+        "extension host, 4; docs/guides/extensions.md",
+    ),
+    "supervisor.backoff": Requirement(
+        "A crashed worker comes back later each time; the fifth crash in five minutes is told once, and then only a call has it tried",
+        "extension host, 4; extension platform, W-6",
+    ),
+    "supervisor.activation": Requirement(
+        "An extension is ready when it has said so; why it is not is told, and what would fail again is not tried again",
+        "extension host, 4; extension platform, W-5; field case D5",
+    ),
+    "supervisor.apart": Requirement(
+        "One extension that fails, hangs or ends delays no other, and fails no call but its own", "extension platform, W-9"
+    ),
+    "supervisor.calls": Requirement(
+        "Calls in flight of a worker that ends fail at once; late answers are dropped; a call starts a worker that rests",
+        "extension host, 4; extension platform, W-7; field case D4",
+    ),
+    "supervisor.watch": Requirement(
+        "A worker that does not answer, whose loop stands still, or that holds too much memory is ended, with its stacks in its log",
+        "extension host, 4",
+    ),
+    "supervisor.stop": Requirement("A worker is asked, then told, then killed; another one starts when it is reaped", "extension host, 4"),
+    "supervisor.orphans": Requirement(
+        "Whenever a host or a worker is killed, nothing of it is left a second later", f"{FIELD}: modelcontextprotocol/python-sdk#2231"
+    ),
+    "supervisor.output": Requirement(
+        "What a worker prints is in its own log, bounded by line, pace and size, and never in the protocol", "field case D2"
+    ),
+    "supervisor.many": Requirement("Fifty workers run at once", PROMISE),
+    "extensions.api": Requirement(
+        "The operator's file names extensions; the admin API and the metrics tell how it stands with each; a reload takes what changed",
+        "docs/guides/extensions.md",
+    ),
 }

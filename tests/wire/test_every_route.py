@@ -79,6 +79,8 @@ DECLARED = {
     "GET /api/v1/exchanges": ADMINISTRATORS,
     "GET /api/v1/exchanges/{id}": ADMINISTRATORS,
     "GET /api/v1/explain": "admin",
+    "GET /api/v1/extensions": "admin",
+    "GET /api/v1/extensions/{id}": "admin",
     "GET /api/v1/providers": "admin",
     "GET /api/v1/providers/{name}": "admin",
     "GET /api/v1/routes": "admin",

@@ -57,6 +57,7 @@ from trunkline.gateway.router import Router
 from trunkline.gateway.shown import Shown
 from trunkline.gateway.told import Teller
 from trunkline.gateway.upstream import Upstream
+from trunkline.host.supervisor import Supervisor
 from trunkline.net.decoding import BEYOND
 from trunkline.net.dial import JudgingDial
 from trunkline.providers import Provider
@@ -114,6 +115,7 @@ class Ground:
         ready: whether calls are welcome, for `/readyz`.
         engine: the database.
         pool: the threads that ask it for the admin API.
+        extensions: keeps them running.
     """
 
     clock: Clock
@@ -138,6 +140,7 @@ class Ground:
     ready: Callable[[], bool]
     engine: Engine
     pool: Pool
+    extensions: Supervisor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +325,7 @@ def services(config: Config, made: Parts, ground: Ground, daemons: Daemons) -> l
         Overrides(ground.engine, ground.clock),
         SignIns(flows=ground.flows, daemons=daemons, keep=ground.connections.save, clock=ground.clock, log=ground.log),
         Connecting(ground.connections, daemons, ground.log),
+        ground.extensions,
     ]
 
 

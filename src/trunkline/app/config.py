@@ -24,6 +24,7 @@ from trunkline.catalog.settings import CatalogSettings
 from trunkline.errors import ConfigInvalid
 from trunkline.gateway.records import ExchangeSettings
 from trunkline.gateway.router import RouteSettings
+from trunkline.host.settings import Extensions
 from trunkline.providers import Kind, Provider, Settings
 from trunkline.providers.daemon import DaemonSettings
 from trunkline.server.settings import ServerSettings
@@ -49,6 +50,7 @@ class Sections(Record, frozen=True):
     exchanges: ExchangeSettings = ExchangeSettings()
     catalog: CatalogSettings = CatalogSettings()
     routes: Routes = {}
+    extensions: Extensions = {}
 
 
 class Config(Record, frozen=True):
@@ -92,8 +94,10 @@ def read(tree: dict[str, Any]) -> Config:
     if not isinstance(tables, dict):
         raise ConfigInvalid("`providers` is not a table", hint="Write `[providers.NAME]`.")
     by_kind = kinds()
+    sections = parse(rest, Sections)
+    _check_extensions(sections)
     return Config(
-        sections=parse(rest, Sections),
+        sections=sections,
         providers={name: _provider(name, table, by_kind) for name, table in cast(dict[str, object], tables).items()},
     )
 
@@ -175,6 +179,16 @@ def _provider(name: str, table: object, by_kind: Mapping[str, Kind]) -> Settings
             hint=f"Did you mean `{close}`?" if close else f"Known: {', '.join(by_kind)}.",
         )
     return parse(fields, by_kind[kind].settings, at=at)
+
+
+def _check_extensions(sections: Sections) -> None:
+    for name, settings in sections.extensions.items():
+        if not NAME.fullmatch(name):
+            raise ConfigInvalid(f"`extensions.{name}`: an extension's name has small letters, digits, `_`, `-` and `.`")
+        try:
+            settings.grants  # noqa: B018 - it is made to see whether it can be
+        except ConfigInvalid as error:
+            raise ConfigInvalid(f"`extensions.{name}.network`: {error.message}", hint=error.hint) from None
 
 
 def _connected(name: str, settings: Settings, kind: Kind, environment: Mapping[str, str]) -> Provider:

@@ -29,6 +29,7 @@ from trunkline.errors import (
     TrunklineError,
     VaultUnavailable,
 )
+from trunkline.host.broker import groups
 from trunkline.providers.local import LocalSettings
 from trunkline.store.condition import condition
 from trunkline.store.schema import SchemaState, schema_state
@@ -64,6 +65,7 @@ def inventory() -> dict[str, list[str]]:
     """Every member of every extension point, third-party ones included."""
     return {
         "dialects": list(members.load(dialects_package, "DIALECT", Dialect)),
+        "methods": list(groups()),
         "providers": list(kinds()),
         "resources": list(resources()),
         "surfaces": list(surfaces()),

@@ -27,4 +27,8 @@ models = ["echo"]
 
 [routes.fast]                           # a name of your own; the second target takes over when the first fails
 targets = [{ model = "openai/gpt-5-mini" }, { model = "home/qwen3", order = 1 }]
+
+# [extensions.weather]                  # a folder with a `main.py`, which runs in a sandbox
+# path = "/srv/trunkline/weather"
+# network = ["api.example.com"]
 """

@@ -24,6 +24,7 @@ from trunkline.app.config import Config, address, shared_server
 from trunkline.app.folder import listening, sole_user
 from trunkline.base.aio import Tasks, cancelled
 from trunkline.base.clock import Clock, SystemClock
+from trunkline.base.egress import Egress, EgressSettings
 from trunkline.base.log import Logger
 from trunkline.base.metrics import Registry
 from trunkline.catalog.discovery import Board
@@ -36,6 +37,10 @@ from trunkline.gateway.overriding import Overriding
 from trunkline.gateway.recorder import Recorder
 from trunkline.gateway.records import Records, keep_clean
 from trunkline.gateway.told import Teller
+from trunkline.host.broker import Broker, groups
+from trunkline.host.methods.log import Lines
+from trunkline.host.methods.network import Network
+from trunkline.host.supervisor import Supervisor
 from trunkline.model.credential import Owner
 from trunkline.server import connect
 from trunkline.server.asgi import Application
@@ -78,8 +83,15 @@ class Installation:
         catalog: Catalog,
         http: http1.Client,
         pool: Pool,
+        data: Path,
     ) -> None:
         registry = Registry()
+        self._egress = Egress(EgressSettings())
+        tls = http1.tls_context()
+        broker = Broker(
+            groups(), [Network(lambda address: self._egress.listed(address), tls=tls), Lines(log)], clock=clock, log=log, registry=registry
+        )
+        self.extensions = Supervisor(data=data, broker=broker, clock=clock, log=log, registry=registry)
         self._recorder = Recorder(writer.add, log=log, registry=registry)
         self._log = log
         self._tasks = tasks
@@ -104,11 +116,12 @@ class Installation:
             registry=registry,
             teller=Teller(log, registry, lambda: sum(len(plant.exchanges) for plant in self._plants), note=self._recorder.note),
             http=http,
-            tls=http1.tls_context(),
+            tls=tls,
             tasks=tasks,
             ready=lambda: ring.readable and not self._draining,
             engine=engine,
             pool=pool,
+            extensions=self.extensions,
         )
         self._application: Application | None = None
         self._listener: Listener | None = None
@@ -154,6 +167,7 @@ class Installation:
             await self._listener.start()
         except ListenError as error:
             raise ListenFailed(str(error), hint="Choose another `--port`, or stop what listens there.") from None
+        self._extend(config)
 
     async def reload(self, load: Callable[[], Config]) -> None:
         """Take a new configuration for new requests; those in flight end with the old one.
@@ -169,6 +183,7 @@ class Installation:
         await self._look(plant)
         self._recorder.keeps = self.keep_days > 0
         self._application.site = plant.site
+        self._extend(config)
         self._tasks.start(self._retire(before), name="retire a configuration")
         new, old = config.sections, before.config.sections
         late = [f"server.{name}" for name in FIXED if getattr(new.server, name) != getattr(old.server, name)]
@@ -215,6 +230,11 @@ class Installation:
             self._tasks.start(plant.discovery.run(self._failed), name="discovery"),
         ]
         await plant.daemons.first_look(FIRST_LOOK)
+
+    def _extend(self, config: Config) -> None:
+        """Have the extensions of a configuration run, and no others."""
+        self._egress = Egress(config.sections.egress)
+        self.extensions.apply(config.sections.extensions)
 
     def _failed(self, task: str, error: BaseException) -> None:
         self._log.error("a background task failed", task=task, exc_info=error)
@@ -309,10 +329,12 @@ async def installed(
             catalog=catalog,
             http=http,
             pool=pool,
+            data=data,
         )
         stack.push_async_callback(installation.aclose)
         await stack.enter_async_context(connections.running())  # it ends before what renewals go through
         ring.when_gone(installation.end_calls_of)
+        await stack.enter_async_context(installation.extensions)  # they end before the server does
         await installation.start(config)
         tasks.start(installation.keep_sign_ins_clean(), name="sign-ins: delete old ones")
         tasks.start(keep_clean(Records(engine), clock, lambda: installation.keep_days, failed=failed), name="exchanges: delete old rows")

@@ -27,6 +27,7 @@ COMMANDS = {
     "backup": "Write all that the database holds into one encrypted file.",
     "restore": "Put a backup into the database.",
     "reload": "Have the running server read its configuration again.",
+    "ext": "Look after extensions.",
     "doctor": "Check this installation, and list what it is made of.",
     "api": "Ask the admin API of a running server anything.",
     "remote": "Do with a running server what its admin API offers.",
@@ -35,6 +36,7 @@ COMMANDS = {
 RESOURCES = {
     "catalog_overrides": "Say of models what you know better than the files and the providers do.",
     "exchanges": "List the calls that have ended.",
+    "extensions": "List the extensions of a running server, and how it stands with each.",
     "providers": "List the providers of a running server.",
     "routes": "List the routes of a running server, and explain where calls go.",
     "sign_ins": "Sign in to a provider step by step, as programs do.",
