@@ -1,7 +1,6 @@
 """What a caller is told when a sign-in cannot be renewed. No text holds a token: those of the daemon's client are cleaned of them."""
 
 from trunkline.errors import (
-    DaemonRefused,
     SignInNeeded,
     TrunklineError,
     UpstreamBusy,
@@ -10,6 +9,7 @@ from trunkline.errors import (
     UpstreamGarbled,
     UpstreamTimeout,
 )
+from trunkline.providers.daemon import secret_refused
 from trunkline_sdk.daemon.errors import CallFailed, DaemonError, RefreshRefused
 from trunkline_sdk.daemon.tokenstore import (
     Conflict,
@@ -51,7 +51,7 @@ def as_ours(provider: str, link: str, error: TokenError | DaemonError | TimeoutE
         case RefreshRefused():
             return _refused(provider, error)
         case CallFailed(kind="configuration"):
-            return DaemonRefused(f"the daemon of `{provider}` does not accept its secret", hint="The operator looks at `secret`.")
+            return secret_refused(provider)
         case CallFailed(kind="transport"):
             return UpstreamDown(f"the provider `{provider}` cannot renew a sign-in: {error}")
         case _:

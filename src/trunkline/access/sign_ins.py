@@ -17,7 +17,6 @@ from trunkline.base.log import Logger
 from trunkline.base.secret import Secret
 from trunkline.errors import (
     BadRequest,
-    DaemonRefused,
     LimitReached,
     NotFound,
     TrunklineError,
@@ -29,6 +28,7 @@ from trunkline.errors import (
 from trunkline.model.caller import Caller
 from trunkline.model.credential import Owner
 from trunkline.providers import Provider, Served
+from trunkline.providers.daemon import secret_refused
 from trunkline_sdk.daemon import oauthflow
 from trunkline_sdk.daemon.errors import CallFailed, DaemonError, StepRefused
 from trunkline_sdk.daemon.messages import Authorization, Flow, OAuthStartRequest, PollResult, Record
@@ -397,9 +397,7 @@ def _in_our_words(  # noqa: PLR0911 - one match over what can happen is its tabl
         case oauthflow.StateMismatch():
             return BadRequest("`pasted` is the answer to another sign-in", hint="This one is still open: paste its own answer.")
         case StepRefused(status=401) | CallFailed(kind="configuration" | "auth"):
-            return DaemonRefused(
-                f"the daemon of `{provider}` does not accept its secret", hint="Whoever runs this server has to look at it."
-            )
+            return secret_refused(provider)
         case StepRefused(status=429):
             return UpstreamBusy(str(error), hint="Try again in a moment.")
         case StepRefused(status=status) if 400 <= status < 500 or 200 <= status < 300:

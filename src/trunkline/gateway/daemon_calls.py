@@ -10,7 +10,6 @@ from trunkline.dialects._errors import judged
 from trunkline.errors import (
     BadRequest,
     ConfigInvalid,
-    DaemonRefused,
     NoCredential,
     TrunklineError,
     UpstreamDenied,
@@ -26,6 +25,7 @@ from trunkline.gateway.router import Stop
 from trunkline.gateway.upstream import EVENT_STREAM, Answer, Opened, check_stream, redirected
 from trunkline.model.credential import Credential
 from trunkline.model.loss import Loss, dropped, report
+from trunkline.providers.daemon import secret_refused
 from trunkline_sdk.daemon import messages
 from trunkline_sdk.daemon.client import Arriving, Client, Request, Stream
 from trunkline_sdk.daemon.errors import CallFailed
@@ -233,10 +233,7 @@ def _failure(error: CallFailed, stop: Stop, credential: Credential | None, secre
     name, status = stop.provider.name, error.classification.status
     match error.kind:
         case "configuration" if status:
-            return DaemonRefused(
-                f"the extension daemon of `{name}` does not accept the secret that is configured for it",
-                hint="The operator sets the `secret` under `[providers]` to the one that the daemon was started with.",
-            )
+            return secret_refused(name)
         case "configuration":
             return ConfigInvalid(f"the provider `{name}` cannot be asked: {error}")
         case "invalid_request":

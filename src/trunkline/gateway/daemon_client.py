@@ -9,7 +9,6 @@ from dataclasses import replace
 from trunkline.base.egress import Egress
 from trunkline.errors import (
     ConfigInvalid,
-    DaemonRefused,
     TrunklineError,
     UpstreamBusy,
     UpstreamDenied,
@@ -21,7 +20,7 @@ from trunkline.net.decoding import BEYOND
 from trunkline.net.dial import JudgingDial
 from trunkline.net.pins import PinnedDial
 from trunkline.providers import Provider
-from trunkline.providers.daemon import DaemonSettings
+from trunkline.providers.daemon import DaemonSettings, secret_refused
 from trunkline_sdk import http1
 from trunkline_sdk.daemon.client import OURS, Client, Options
 from trunkline_sdk.daemon.errors import AddressRefused, CallFailed
@@ -90,19 +89,20 @@ def trusted(name: str, settings: DaemonSettings) -> ssl.SSLContext | None:
         ) from None
 
 
-def failure(error: CallFailed, *, secret_only: bool = False) -> TrunklineError:
+def failure(error: CallFailed, name: str, *, secret_only: bool = False) -> TrunklineError:
     """A failure of `info` or `models` as an error about the provider (daemon contract, D2), in our own words.
 
     Args:
         error: what the client says.
+        name: the daemon's or the provider's.
         secret_only: nothing but the daemon's secret went along, so that a denial can only be of that.
     """
     status = error.classification.status or None
     match error.kind:
         case "configuration":
-            return _refused()
+            return secret_refused(name)
         case "auth" | "forbidden":
-            return _refused() if secret_only else UpstreamDenied("the provider refuses the credential", upstream_status=status)
+            return secret_refused(name) if secret_only else UpstreamDenied("the provider refuses the credential", upstream_status=status)
         case "rate_limited":
             return UpstreamBusy("the provider asks to come back later", upstream_status=status)
         case "transport":
@@ -119,9 +119,3 @@ def _by_status(status: int) -> TrunklineError:
     if status >= 400:
         return UpstreamRefused("the daemon has no such thing", upstream_status=status)
     return UpstreamGarbled("the daemon's answer cannot be used", upstream_status=status or None)
-
-
-def _refused() -> DaemonRefused:
-    return DaemonRefused(
-        "the daemon does not accept its secret", hint="The operator sets the daemon's `secret` to the one that it was started with."
-    )

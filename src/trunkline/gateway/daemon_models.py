@@ -56,4 +56,4 @@ class DaemonModels:
         try:
             return read_rows(await client.models(served, None if credential is None else shown(credential)))
         except CallFailed as error:
-            raise failure(error) from None
+            raise failure(error, provider.name) from None

@@ -188,7 +188,7 @@ class Daemons:
         each = self._daemons[name]
         each.looking = True
         try:
-            info = await _info(each.client)
+            info = await _info(name, each.client)
         except TrunklineError as error:
             self._failed(each, error)
         else:
@@ -258,12 +258,12 @@ class Daemons:
         return replace(provider, known=self._known(provider.source))
 
 
-async def _info(client: Client) -> InfoResponse:
+async def _info(name: str, client: Client) -> InfoResponse:
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             return await client.info()
     except CallFailed as error:
-        raise failure(error, secret_only=True) from None
+        raise failure(error, name, secret_only=True) from None
     except TimeoutError:
         raise UpstreamTimeout(f"the daemon did not answer within {LOOK_SECONDS:g} seconds") from None
 

@@ -8,6 +8,7 @@ from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from trunkline.dialects.openai_embeddings import DIALECT as OPENAI_EMBEDDINGS
 from trunkline.dialects.openai_responses import DIALECT as OPENAI_RESPONSES
 from trunkline.dialects.openai_speech import DIALECT as OPENAI_SPEECH
+from trunkline.errors import DaemonRefused
 from trunkline.providers import Kind, SecretSource, Settings, Wire
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}$")]
@@ -46,6 +47,14 @@ class DaemonSettings(Settings, frozen=True):
             "refuse, which is all that is material."
         ),
     ] = "report"
+
+
+def secret_refused(name: str) -> DaemonRefused:
+    """What is told wherever a daemon does not accept our secret; `name` is the daemon's or that of a provider behind it."""
+    return DaemonRefused(
+        f"the daemon of `{name}` does not accept the secret that is configured for it",
+        hint="The operator sets the `secret` under `[providers]` to the one that the daemon was started with.",
+    )
 
 
 PROVIDER = Kind(

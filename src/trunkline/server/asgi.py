@@ -1,7 +1,7 @@
 """The ASGI application: one table of paths, no framework.
 
-Only health and the page to connect a provider, which knows nothing, answer without a key, so a stranger cannot even learn which paths exist. Every answer carries a request id, and
-every error has the shape that the caller's SDK reads.
+Only health and the page to connect a provider, which knows nothing, answer without a key, so a stranger cannot even learn which paths
+exist. Every answer carries a request id, and every error has the shape that the caller's SDK reads.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
