@@ -8,6 +8,7 @@ import pytest
 from tests.fakes.scripted import Answer, Gateway, Outlet, Pause, Step
 from trunkline.dialects.openai_speech import DIALECT
 from trunkline.errors import ShuttingDown, UpstreamBusy, UpstreamDown, UpstreamTimeout
+from trunkline.model.target import Target
 from trunkline.providers.compatible import PROVIDER
 from trunkline.surfaces import Endpoint
 
@@ -74,7 +75,7 @@ async def test_after_it_the_connection_breaks_and_the_target_has_failed(gateway:
     outlet = await gateway.carry(asks("fast"))
     assert (outlet.status, outlet.body, outlet.ended, outlet.broken) == (200, b"one", False, True)
     [exchange] = gateway.told
-    assert exchange.outcome == "upstream_busy"
+    assert (exchange.outcome, gateway.health.rest(Target("a", "m"))) == ("upstream_busy", 9)
     assert [(each.target, each.outcome) for each in exchange.attempts] == [("a/m", "upstream_busy")]
     assert gateway.upstream.calls == ["a/m"]
 
