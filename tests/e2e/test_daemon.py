@@ -64,6 +64,11 @@ def test_the_checks_of_the_protocol_find_nothing(daemon: Daemon) -> None:
     assert {finding["outcome"] for finding in json.loads(run.stdout)["findings"]} == {"ok"}
 
 
+@pytest.mark.needs("linux")
+def test_no_core_dump_may_be_written(daemon: Daemon) -> None:
+    assert daemon.proc("limits", r"Max core file size +0 +0 ")
+
+
 async def test_each_request_is_a_line_that_says_what_became_of_it_and_not_what_was_said(daemon: Daemon) -> None:
     async with Client(daemon.url, secret=SECRET) as client:
         info = await client.info()

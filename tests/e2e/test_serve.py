@@ -100,6 +100,11 @@ def test_without_a_flag_the_data_is_in_the_xdg_folder_and_the_key_is_made_once(t
         assert server.ask("GET", "/v1/models").status == 200
 
 
+@pytest.mark.needs("linux")
+def test_no_core_dump_may_be_written(server: Server) -> None:
+    assert server.proc("limits", r"Max core file size +0 +0 ")
+
+
 # ---------------------------------------------------------------------------------------------------------- strangers
 @pytest.mark.proves("deny")
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"])

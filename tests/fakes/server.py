@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -157,6 +158,10 @@ class Server:
             )
             assert len(found()) >= count, f"it ended without {event!r}: {self.raw}"
             return found()[count - 1]
+
+    def proc(self, file: str, pattern: str) -> list[str]:
+        """The lines of a file under the process's /proc that begin like this."""
+        return re.findall(rf"^{pattern}", Path(f"/proc/{self.process.pid}/{file}").read_text(), re.MULTILINE)
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

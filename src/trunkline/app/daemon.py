@@ -31,7 +31,8 @@ from trunkline.server.daemon.offered import Offered, surfaces_of
 from trunkline_sdk import http1
 from trunkline_sdk.daemon.protocol.routes import is_provider_id
 from trunkline_sdk.daemon.server import Daemon, DaemonLimits
-from trunkline_sdk.daemon.server.running import PORT, Exposed, named, no_core_dumps, run
+from trunkline_sdk.daemon.server.running import PORT, Exposed, named, run
+from trunkline_sdk.dumps import no_core_dumps
 from trunkline_sdk.listen import ListenError, Tls
 
 SDK_LOG = "trunkline_sdk.daemon"

@@ -13,6 +13,7 @@ from trunkline.app.config import Config
 from trunkline.app.lifecycle import Installation, installed
 from trunkline.base.log import Logger
 from trunkline.errors import TrunklineError
+from trunkline_sdk.dumps import no_core_dumps
 
 LAST_WORDS = 1.0  # seconds that ended calls have to tell their callers
 
@@ -30,6 +31,7 @@ def serve(config: Config, load: Callable[[], Config], data: Path, log: Logger, *
     Raises:
         TrunklineError: it cannot begin.
     """
+    no_core_dumps()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, load, data, log, terminal))
 
@@ -45,7 +47,7 @@ async def _serve(config: Config, load: Callable[[], Config], data: Path, log: Lo
         loop.add_signal_handler(number, end)
     loop.add_signal_handler(signal.SIGHUP, changed.set)
     async with installed(config, data, log, terminal=terminal) as installation:
-        _spare_what_stays()
+        spare_what_stays()
         log.info("listening", urls=installation.urls, data=str(data))
         async with asyncio.TaskGroup() as group:
             reloading = group.create_task(_reload_when(changed, installation, load, log))
@@ -62,7 +64,7 @@ async def _serve(config: Config, load: Callable[[], Config], data: Path, log: Lo
     log.info("stopped")
 
 
-def _spare_what_stays() -> None:
+def spare_what_stays() -> None:
     """Let the garbage collector leave alone what was made until now, and look less often: calls leave hardly any circles behind.
 
     As Python sets it up, it takes a tenth of a busy gateway's time.

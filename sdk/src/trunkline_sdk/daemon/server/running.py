@@ -12,6 +12,7 @@ from trunkline_sdk.daemon.server.app import Daemon
 from trunkline_sdk.daemon.server.backend import Backend
 from trunkline_sdk.daemon.server.guard import host_name, is_loopback
 from trunkline_sdk.daemon.server.limits import DEFAULT_LIMITS, DaemonLimits
+from trunkline_sdk.dumps import no_core_dumps
 from trunkline_sdk.listen import Listener, ListenLimits, Tls
 
 PORT = 18888
@@ -111,14 +112,6 @@ async def _drained(listener: Listener, daemon: Daemon, seconds: float, hurried: 
 def named(host: str) -> list[str]:
     """The name under which a daemon that listens on this host is reached; none where that stands for all addresses."""
     return [host] if host_name(host) not in {"", "0.0.0.0", "::"} else []  # noqa: S104 - to keep it out
-
-
-def no_core_dumps() -> None:
-    """A core dump of this process would hold the credentials of whoever called (daemon contract, H7)."""
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
