@@ -3,16 +3,20 @@
 import asyncio
 import math
 from collections.abc import Callable
+from weakref import WeakMethod
 
 
 class Deadline:
-    """Moving it costs no timer: the one that runs is set anew when it rings too early."""
+    """Moving it costs no timer: the one that runs is set anew when it rings too early.
+
+    `passed` is a method of who has the deadline, and held weakly: the two are no circle that is left to the garbage collector.
+    """
 
     __slots__ = ("_due", "_loop", "_passed", "_rings", "_timer")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, passed: Callable[[], None]) -> None:
         self._loop = loop
-        self._passed = passed
+        self._passed = WeakMethod(passed)
         self._due = math.inf
         self._rings = math.inf
         self._timer: asyncio.TimerHandle | None = None
@@ -49,4 +53,5 @@ class Deadline:
             self._run(self._due)
         else:
             self._due = math.inf
-            self._passed()
+            if (passed := self._passed()) is not None:
+                passed()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from weakref import ref
 
 import pytest
 
@@ -78,15 +79,26 @@ def test_a_decoder_gives_no_more_than_asked_for() -> None:
 
 async def test_a_deadline_that_moves_rings_once_at_its_last_place() -> None:
     loop = asyncio.get_running_loop()
-    rang: asyncio.Future[float] = loop.create_future()
-    deadline = Deadline(loop, lambda: rang.set_result(loop.time()))
+    rang = asyncio.Event()
+    deadline = Deadline(loop, rang.set)
     start = loop.time()
     deadline.set(10.0)
     deadline.set(0.05)
     deadline.set(0.15)
-    async with asyncio.timeout(2):
-        assert await rang - start >= 0.14
-    await asyncio.sleep(0.1)
+    await asyncio.wait_for(rang.wait(), 2)
+    assert loop.time() - start >= 0.14
+    rang.clear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(rang.wait(), 0.1)
+
+
+async def test_a_deadline_does_not_hold_who_has_it() -> None:
+    rang = asyncio.Event()
+    deadline, gone = Deadline(asyncio.get_running_loop(), rang.set), ref(rang)
+    deadline.set(0.01)
+    del rang
+    assert gone() is None
+    await asyncio.sleep(0.02)  # nobody is told, and nothing is raised
 
 
 async def test_a_cleared_or_stopped_deadline_never_rings() -> None:

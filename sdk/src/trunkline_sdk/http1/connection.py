@@ -40,6 +40,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
+        "__weakref__",  # of its deadline
         "_buffered",
         "_chunks",
         "_deadline",

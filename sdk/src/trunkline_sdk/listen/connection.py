@@ -81,6 +81,7 @@ class Connection(HttpToolsProtocol):
         if not self.connections:
             self._shared.empty.set()
         self._lose()
+        self.scope = self.cycle = None  # pyright: ignore[reportAttributeAccessIssue] - as uvicorn begins; they hold methods of this one
 
     def eof_received(self) -> None:
         """Take it for leaving: the transport closes now. A client that only half-closes gets no answer, so that none is waited for."""
