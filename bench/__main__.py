@@ -17,7 +17,6 @@ from bench.runs import Bench, say
 from bench.scenarios import LOADS
 
 GATEWAYS = [module.GATEWAY for module in (direct, nginx, trunkline, litellm, portkey, tensorzero)]
-BUILD = Path(__file__).parents[1] / "build/bench"
 FAST_SECONDS = 240.0  # after which the short form repeats nothing any more
 FAST_END = 285.0  # by which its last round has to end; the processes have a moment to do so, too
 LONG_SECONDS = 3600.0
@@ -35,8 +34,8 @@ def main() -> None:
     given = parser.parse_args()
     machine.check()
     signal.signal(signal.SIGTERM, _ended)
-    work = Path(os.environ.get("BENCH_WORK") or BUILD).absolute()
-    peers = Path(os.environ.get("BENCH_PEERS") or BUILD / "peers").absolute()
+    work = Path(os.environ.get("BENCH_WORK") or machine.BUILD).absolute()
+    peers = Path(os.environ.get("BENCH_PEERS") or machine.BUILD / "peers").absolute()
     work.mkdir(parents=True, exist_ok=True)
     loads = given.loads.split(",") if given.loads else [*(load.name for load in LOADS), "idle"]
     trees = [

@@ -14,6 +14,8 @@ from typing import Self
 TICKS = os.sysconf("SC_CLK_TCK")
 GATEWAY_CORE, LOAD_CORE = "0", "1"
 END_SECONDS = 10.0
+BUILD = Path(__file__).parents[1] / "build/bench"
+"""Where programs and results go, unless BENCH_WORK says otherwise."""
 
 
 class Process:

@@ -118,7 +118,7 @@ class Bench:
             return
         say(f"{gateway.name} is up after {running.ready:.1f} s")
         if running.process:
-            self._load(running, SMALL, seconds=1.0, warm=0.0).communicate()
+            self.load(running, SMALL, seconds=1.0, warm=0.0).communicate()
             running.process.pause()
         yield running
 
@@ -186,14 +186,14 @@ class Bench:
         seconds = scenario.seconds * (0.5 if self.fast else 1.0)
         process = running.process
         busy, own, begun = machine.busy_seconds(), process.cpu if process else 0.0, time.monotonic()
-        load = self._load(running, scenario, seconds=seconds, warm=scenario.warm)
+        load = self.load(running, scenario, seconds=seconds, warm=scenario.warm)
         time.sleep(scenario.warm)
         before, at = process.cpu if process else 0.0, time.monotonic()
         time.sleep(max(0.0, begun + scenario.warm + seconds - time.monotonic()))
         after = process.cpu if process else 0.0
         share = (after - before) / (time.monotonic() - at)
         memory = process.memory if process else 0.0
-        seen = _outcome(load)
+        seen = outcome(load)
         elapsed = time.monotonic() - begun
         each = seen["eps"] if scenario.stream else seen["rps"]
         ours = (process.cpu if process else 0.0) - own + seen["cpu"]
@@ -210,7 +210,8 @@ class Bench:
             "other": round(max(0.0, machine.busy_seconds() - busy - ours - mock) / elapsed, 2),
         }
 
-    def _load(self, running: Running, scenario: Scenario, *, seconds: float, warm: float) -> subprocess.Popen[str]:
+    def load(self, running: Running, scenario: Scenario, *, seconds: float, warm: float) -> subprocess.Popen[str]:
+        """Begin to put a load on a gateway; `outcome` waits for its end."""
         gateway = running.gateway
         name = gateway.named(scenario.upstream) or ""
         connections = _connections(scenario, gateway)
@@ -253,10 +254,10 @@ class Bench:
     def _keep_idle(self, running: Running, process: Process, number: int) -> None:
         name, connections = running.gateway.name, _connections(IDLE, running.gateway)
         fresh = process.memory
-        load = self._load(running, IDLE, seconds=IDLE.seconds, warm=0.0)
+        load = self.load(running, IDLE, seconds=IDLE.seconds, warm=0.0)
         time.sleep(IDLE.seconds - 0.5)
         loaded = process.memory
-        seen = _outcome(load)
+        seen = outcome(load)
         run = {
             "kind": "idle",
             "gateway": name,
@@ -276,7 +277,8 @@ def _connections(scenario: Scenario, gateway: Gateway) -> int:
     return min(scenario.connections, gateway.streams) if scenario.stream else scenario.connections
 
 
-def _outcome(load: subprocess.Popen[str]) -> Mapping[str, Any]:
+def outcome(load: subprocess.Popen[str]) -> Mapping[str, Any]:
+    """What the load generator saw. Raises: `SystemExit`, where it failed."""
     told, complaint = load.communicate(timeout=60)
     if load.returncode:
         raise SystemExit(f"the load generator failed: {complaint}")

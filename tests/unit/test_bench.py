@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench import report, workers
+from bench import mixed, report, workers
 from bench.bars import Judged, judge, read
 from bench.gateways import litellm, nginx, tensorzero
 from bench.scenarios import IDLE, LARGE, LOADS, SMALL, STREAMS, body
@@ -82,6 +82,18 @@ def test_workers_are_judged_against_the_least_that_could_do_the_same() -> None:
         ("W4", 0.5, "met"),
         ("W4", 1.2, "met"),
     ]
+
+
+def test_memory_under_load_is_judged_by_the_last_minute_against_the_third() -> None:
+    minutes = [mixed.Minute(memory=mb * 2**20, done=100) for mb in (60, 70, 80, 100, 85)]
+    bar, by_minute, _ = mixed.judge(minutes)
+    assert (bar.bar, bar.what, bar.values, bar.verdict) == (
+        "P10",
+        "memory under mixed load, minute 5 against minute 3",
+        [85 / 80],
+        "missed",
+    )
+    assert by_minute.values == [60, 70, 80, 100, 85]
 
 
 def test_the_tables_go_between_the_marks_of_a_page_and_leave_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
