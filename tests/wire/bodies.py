@@ -395,6 +395,10 @@ def _responses_items(fresh: Fresh) -> list[Json]:
         items += calls
         items += [{"type": "function_call_output", "call_id": call["call_id"], "output": _responses_content(fresh)} for call in calls]
         if fresh.maybe():
+            call = {"type": "custom_tool_call", "call_id": fresh.name(), "name": fresh.name(), "input": fresh.text()}
+            items.append(_some(fresh, call, {"id": lambda: f"ctc_{fresh.number()}", "namespace": fresh.name}))
+            items.append({"type": "custom_tool_call_output", "call_id": call["call_id"], "output": _responses_content(fresh)})
+        if fresh.maybe():
             items.append({"type": "web_search_call", "id": f"ws_{fresh.number()}", "action": {"query": fresh.text()}})
         if fresh.maybe():
             items.append({"type": "message", "role": "user", "content": _responses_content(fresh)})
@@ -419,6 +423,20 @@ def responses(draw: Draw) -> Json:
             },
         )
 
+    def free() -> Json:
+        form: Json = fresh.one(
+            {"type": "text"}, {"type": "grammar", "syntax": "lark", "definition": fresh.text()}, {"type": "odd", "odd": fresh.text()}
+        )
+        return _some(
+            fresh,
+            {"type": "custom", "name": fresh.name()},
+            {"description": fresh.text, "format": lambda: form, "defer_loading": lambda: True},
+        )
+
+    def group() -> Json:
+        held = [fresh.one(tool(), free(), {"type": "odd", "odd": fresh.text()}) for _ in fresh.many(2)]
+        return _some(fresh, {"type": "namespace", "name": fresh.name(), "tools": held}, {"description": fresh.text, "odd": fresh.text})
+
     def choice() -> Any:
         named = {"type": "function", "name": body["tools"][0]["name"]} if "tools" in body else "auto"
         return fresh.one(
@@ -426,6 +444,7 @@ def responses(draw: Draw) -> Json:
             "none",
             "required",
             named,
+            {"type": "custom", "name": fresh.name()},
             {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": fresh.name()}]},
         )
 
@@ -446,7 +465,10 @@ def responses(draw: Draw) -> Json:
         body,
         {
             "instructions": fresh.text,
-            "tools": lambda: [tool(), *([{"type": "web_search", "filters": {"odd": fresh.text()}}] if fresh.maybe() else [])],
+            "tools": lambda: [
+                tool(),
+                *([fresh.one({"type": "web_search", "filters": {"odd": fresh.text()}}, free(), group())] if fresh.maybe() else []),
+            ],
             "tool_choice": choice,
             "parallel_tool_calls": lambda: False,
             "max_output_tokens": lambda: 30_000 + fresh.number(),

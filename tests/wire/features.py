@@ -38,6 +38,17 @@ PLAIN = {CHAT: _chat(), MESSAGES: _messages(), RESPONSES: _responses()}
 CHAT_TOOL = {"type": "function", "function": {"name": "weather", "description": "Tells it.", "parameters": SCHEMA}}
 MESSAGES_TOOL = {"name": "weather", "description": "Tells it.", "input_schema": SCHEMA}
 RESPONSES_TOOL = {"type": "function", "name": "weather", "description": "Tells it.", "parameters": SCHEMA, "strict": False}
+FREE_TOOL = {
+    "type": "custom",
+    "name": "patch",
+    "description": "Does it.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: WORD"},
+}
+FREE_TURNS = [
+    {"role": "user", "content": "hello"},
+    {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": "patch", "input": "abc"},
+    {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"},
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +161,15 @@ FEATURES = (
             MESSAGES: _messages(tools=[{**MESSAGES_TOOL, "strict": True}]),
             RESPONSES: _responses(tools=[{**RESPONSES_TOOL, "strict": True}]),
         },
+    ),
+    Feature("free-form tools", {RESPONSES: _responses(tools=[FREE_TOOL])}),
+    Feature(
+        "this free-form tool must be called", {RESPONSES: _responses(tools=[FREE_TOOL], tool_choice={"type": "custom", "name": "patch"})}
+    ),
+    Feature("free-form calls and results", {RESPONSES: {"tools": [FREE_TOOL], "input": FREE_TURNS}}),
+    Feature(
+        "groups of tools",
+        {RESPONSES: _responses(tools=[{"type": "namespace", "name": "sky", "description": "Looks up.", "tools": [RESPONSES_TOOL]}])},
     ),
     Feature(
         "the vendor's own tools",

@@ -94,6 +94,13 @@ REQUIREMENTS = {
         "Three SDKs go through tool loops with providers of all three formats: thoughts, parallel calls, pictures, JSON by a schema, usage",
         PROMISE,
     ),
+    "translation.free-form": Requirement(
+        "A free-form tool is a function for a model of another format, and its calls are free-form for the client; of one that is cut nothing can be run",
+        PROMISE,
+    ),
+    "translation.groups": Requirement(
+        "Tools of a group are functions for a model of another format, and their calls are in the group for the client", PROMISE
+    ),
     "translation.count": Requirement("Tokens are counted here, and the count says so, where a provider cannot", PROMISE),
     "losses.all": Requirement("Nothing that is asked is in neither the translated request nor its losses", PROMISE),
     "losses.told": Requirement("Losses are in `X-Losses`, the log and a metric, and in the stream where the caller asks for that", PROMISE),

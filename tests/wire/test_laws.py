@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.wire.streams import CORPORA, DIALECTS, cut, read, request, text_of
 from trunkline.dialects import Dialect
+from trunkline.dialects._free import wrapped
 from trunkline.model.event import (
     Ended,
     Event,
@@ -113,6 +114,9 @@ arguments = st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.intege
 texts = st.builds(Text, text=st.text(min_size=1))
 refusals = st.builds(Refusal, text=some)
 calls = st.builds(ToolCall, id=some, name=st.text(max_size=8), arguments=arguments)
+groups = st.text(max_size=4)
+free_calls = st.builds(ToolCall, id=some, name=st.text(max_size=8), namespace=groups, arguments=st.text().map(wrapped), free=st.just(True))
+grouped_calls = st.builds(ToolCall, id=some, name=st.text(max_size=8), namespace=groups, arguments=arguments)
 plain = st.builds(Reasoning, text=some)
 
 
@@ -146,7 +150,7 @@ def chat_content(draw: st.DrawFn) -> list[Part]:
 def responses_content(draw: st.DrawFn) -> list[Part]:
     """Items in any order; two texts or refusals in a row are one."""
     ours = encrypted(st.text(max_size=8), st.just("openai_responses"), st.text(max_size=4))
-    kinds: list[st.SearchStrategy[Part]] = [texts, refusals, plain, ours, calls]
+    kinds: list[st.SearchStrategy[Part]] = [texts, refusals, plain, ours, grouped_calls, free_calls]
     parts = draw(st.lists(st.one_of(kinds), max_size=5, unique_by=lambda part: part.id if isinstance(part, ToolCall) else id(part)))
     return [
         part for before, part in zip([None, *parts], parts, strict=False) if type(before) is not type(part) or isinstance(part, ToolCall)
@@ -197,7 +201,7 @@ def events_of(draw: st.DrawFn, reply: Reply) -> list[Event]:
         match part:
             case ToolCall():
                 number = next(numbers)
-                told.append(ToolCallStarted(number, part.id, part.name))
+                told.append(ToolCallStarted(number, part.id, part.name, part.namespace, part.free))
                 pieces = [ToolCallArguments(number, piece) for piece in draw(pieces_of(part.arguments))]
                 open_calls.append(iter([*pieces, ToolCallEnded(number)]))
             case Text(text=text) | Reasoning(text=text) | Refusal(text=text):

@@ -5,25 +5,32 @@ that it is the same in every turn, different from every other, and needs no memo
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
 from trunkline.base import codec
-from trunkline.model.event import Reply
+from trunkline.model.chat import Tool
+from trunkline.model.event import Reply, ToolCallStarted
 from trunkline.model.loss import Loss
 from trunkline.model.part import ToolCall
 
 DIGEST = 8  # characters; with a thousand tools two share one by a chance of 10^-7, and then the request is refused
 
+MARK = "__"
+
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-class Names:
-    """The tools' names of one request."""
+NOTHING: Mapping[str, Tool] = {}
 
-    def __init__(self, names: Iterable[str] = (), *, limit: int = 64) -> None:
+
+class Names:
+    """The tools' names of one request; `tools` are those that are more than a name to their caller, by their full names."""
+
+    def __init__(self, names: Iterable[str] = (), *, limit: int = 64, tools: Mapping[str, Tool] = NOTHING) -> None:
         self._limit = limit
+        self._tools = tools
         self._short: dict[str, str] = {}
         self._original: dict[str, str] = {}
         for name in names:
@@ -42,11 +49,23 @@ class Names:
         return self._original.get(short, short)
 
     def restored(self, reply: Reply) -> Reply:
-        """A reply with the names that the caller knows."""
-        if not self.changed:
+        """A reply with the tools that the caller knows."""
+        if not self.changed and not self._tools:
             return reply
-        content = tuple(replace(part, name=self.original(part.name)) if isinstance(part, ToolCall) else part for part in reply.content)
-        return codec.replace(reply, content=content)
+        return codec.replace(reply, content=tuple(self._called(part) if isinstance(part, ToolCall) else part for part in reply.content))
+
+    def started(self, event: ToolCallStarted) -> ToolCallStarted:
+        """The beginning of a call of a tool that the caller knows."""
+        name = self.original(event.name)
+        tool = self._tools.get(name)
+        if tool is None:
+            return ToolCallStarted(event.index, event.id, name, event.namespace, event.free)
+        return ToolCallStarted(event.index, event.id, tool.name, tool.namespace, tool.free)
+
+    def _called(self, call: ToolCall) -> ToolCall:
+        name = self.original(call.name)
+        tool = self._tools.get(name)
+        return replace(call, name=name) if tool is None else replace(call, name=tool.name, namespace=tool.namespace, free=tool.free)
 
     @property
     def changed(self) -> bool:
@@ -64,6 +83,11 @@ class Names:
 
 
 UNCHANGED = Names()
+
+
+def full(tool: Tool | ToolCall) -> str:
+    """The name of a tool where there are no groups: with that of its own, which most clients end with the same mark."""
+    return f"{tool.namespace.removesuffix(MARK)}{MARK}{tool.name}" if tool.namespace else tool.name
 
 
 def shortened(name: str, limit: int, *, shown: str | None = None) -> str:

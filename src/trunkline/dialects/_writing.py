@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from trunkline.model.chat import Chat, Message, Thinking, Tool
+from trunkline.dialects._names import Names, full
+from trunkline.model.chat import Chat, HostedTool, Message, Thinking, Tool
 from trunkline.model.loss import Loss, approximated, dropped
 from trunkline.model.part import Extra, Part
 
@@ -42,6 +43,20 @@ def put(extra: Extra, out: dict[str, Any]) -> None:
             out.setdefault(holder, {})[inner] = raw
         else:
             out[name] = raw
+
+
+def offered(chat: Chat, limit: int, *, same: bool) -> tuple[Sequence[Tool | HostedTool], Names, list[Loss]]:
+    """The tools as a format gets them, with their names and what is lost: in another dialect what stands for them, where anything does."""
+    tools: list[Tool | HostedTool] = []
+    losses: list[Loss] = []
+    for tool in chat.tools:
+        if isinstance(tool, HostedTool) and tool.tools is not None and not same:
+            tools += tool.tools
+            losses += tool.losses
+        else:
+            tools.append(tool)
+    named = {full(tool): tool for tool in tools if isinstance(tool, Tool)}
+    return tools, Names(named, limit=limit, tools={name: tool for name, tool in named.items() if tool.namespace or tool.free}), losses
 
 
 def foreign(messages: Sequence[Message]) -> tuple[Sequence[Message], list[Loss]]:

@@ -79,8 +79,8 @@ class Translation:
         match event:
             case Lost(loss):
                 self.losses.append(loss)
-            case ToolCallStarted(index, call_id, name):
-                event = ToolCallStarted(index, call_id, self._names.original(name))
+            case ToolCallStarted():
+                event = self._names.started(event)
             case Started(reply_id, model, created):
                 start = self._start
                 event = Started(reply_id or start.id, model or start.model, created or start.created)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from trunkline.base.codec import Raw
+from trunkline.model.loss import Loss
 from trunkline.model.part import Extra, Part, nothing
 
 Role = Literal["system", "developer", "user", "assistant"]
@@ -24,31 +25,46 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A function that the model may call. `parameters` is a JSON Schema, as JSON text."""
+    """A function that the model may call. `parameters` is a JSON Schema, as JSON text.
+
+    Attributes:
+        namespace: the group that its name belongs to.
+        free: it takes text, which is the `input` of the arguments.
+    """
 
     name: str
     description: str | None = None
     parameters: Raw | None = None
     strict: bool | None = None
     cache: Raw | None = None
+    namespace: str = ""
+    free: bool = False
     at: str = field(default="", compare=False)
     extra: Extra = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedTool:
-    """A tool that the vendor itself runs, as JSON text: nobody else has it."""
+    """A tool that only its own dialect has, as JSON text.
+
+    Attributes:
+        tools: the functions that stand for it elsewhere; none where the vendor itself runs it.
+        losses: what they do not say.
+    """
 
     kind: str
     raw: Raw
+    tools: tuple[Tool, ...] | None = None
+    losses: tuple[Loss, ...] = ()
     at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The one tool that must be called."""
+    """The one tool that must be called; `free` where it takes text."""
 
     name: str
+    free: bool = False
 
 
 ToolChoice = Literal["auto", "none", "required"] | Named

@@ -4,7 +4,7 @@ A reply is a sequence of parts. The pieces of a part follow each other, except t
 tells them apart.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from trunkline.base.codec import Value
@@ -52,11 +52,13 @@ class RefusalDelta(Value, frozen=True):
 
 
 class ToolCallStarted(Value, frozen=True):
-    """A tool call begins."""
+    """A tool call begins; `namespace` and `free` as in `model.part.ToolCall`."""
 
     index: int
     id: str
     name: str
+    namespace: str = ""
+    free: bool = False
 
 
 class ToolCallArguments(Value, frozen=True):
@@ -168,10 +170,10 @@ class Fold:
                 text = "".join(self._pieces)
                 self._pieces, self._kind = [], None
                 self._parts.append(Reasoning(text=text, signature=signature, encrypted=encrypted, origin=origin, id=thought_id))
-            case ToolCallStarted(index, call_id, name):
+            case ToolCallStarted(index, call_id, name, namespace, free):
                 self._close()
                 self._calls[index] = (len(self._parts), [])
-                self._parts.append(ToolCall(id=call_id, name=name, arguments=""))
+                self._parts.append(ToolCall(id=call_id, name=name, arguments="", namespace=namespace, free=free))
             case ToolCallArguments(index, json):
                 self._calls[index][1].append(json)
             case Started():
@@ -192,7 +194,7 @@ class Fold:
         for place, pieces in self._calls.values():
             call = parts[place]
             assert isinstance(call, ToolCall)
-            parts[place] = ToolCall(id=call.id, name=call.name, arguments="".join(pieces))
+            parts[place] = replace(call, arguments="".join(pieces))
         return Reply(
             id=self.started.id,
             model=self.started.model,

@@ -97,20 +97,28 @@ class Refusal(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall(Part):
-    """A tool that the model wants called; `arguments` is JSON text."""
+    """A tool that the model wants called; `arguments` is JSON text.
+
+    Attributes:
+        namespace: the group that the tool's name belongs to.
+        free: the tool takes text, which is the `input` of the arguments.
+    """
 
     id: str
     name: str
     arguments: str
+    namespace: str = ""
+    free: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Part):
-    """What a tool said."""
+    """What a tool said; `free` as in its call."""
 
     call_id: str
     content: tuple[Part, ...] = ()
     is_error: bool | None = None
+    free: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@
     message        (content part added, text or refusal delta*, text or refusal done, content part done)*
     reasoning      (summary part added, text delta*, text done, part done)*, or content parts as of a message
     function call  arguments delta*, arguments done
+    custom call    input delta*, input done; one that is cut ends without, and holds nothing
 
 Items may be told at once: each event names its item. An `error` may stand for all that is missing; `response.failed` may follow it.
 The sequence numbers rise, and every event is named for its type.
@@ -15,6 +16,9 @@ from typing import Any
 from tests.wire.grammar.framing import count, events, record
 
 TERMINAL = {"completed", "incomplete", "failed"}
+CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""The kinds of calls, and where stands what the tool gets."""
+
 PART = {"output_text": ("output_text", "text"), "refusal": ("refusal", "refusal"), "reasoning_text": ("reasoning_text", "text")}
 """The kinds of content parts: how their events are called, and where their text stands."""
 
@@ -139,12 +143,12 @@ class _Response:
         if kind == "message":
             assert item.get("role") == "assistant", f"a message is of role {item.get('role')!r}"
             assert item.get("content") == [], "a message begins with content"
-        if kind in {"message", "function_call"}:
+        if kind in {"message", "function_call", "custom_tool_call"}:
             assert item.get("status") == "in_progress", f"a {kind} begins with the status {item.get('status')!r}"
-        if kind == "function_call":
+        if kind in CALLS:
             assert item.get("call_id"), "a call has no call_id"
             assert item.get("name"), "a call has no name"
-            assert item.get("arguments") == "", "a call begins with arguments"
+            assert item.get(CALLS[kind]) == "", f"a call begins with {CALLS[kind]}"
         if kind == "reasoning":
             assert item.get("summary") == [], "a thought begins with a summary"
         self._items.append(_Item(item))
@@ -171,6 +175,10 @@ class _Response:
                 assert done.get("arguments") == item.text, f"item {index} ends with other arguments than were told"
                 if whole:
                     record(item.text)
+            case "custom_tool_call":
+                assert done.get("status") in {"completed", "incomplete"}, f"item {index} ends with the status {done.get('status')!r}"
+                assert item.told == whole, f"item {index} ends before its input does, or is cut after it"
+                assert done.get("input") == (item.text if whole else ""), f"item {index} ends with another input than was told"
             case _:
                 pass
         assert isinstance(index, int)
@@ -206,8 +214,11 @@ class _Response:
             case "function_call_arguments":
                 assert item.kind == "function_call", f"{name} within a {item.kind}"
                 self._say(name, what, item, event, "arguments")
+            case "custom_tool_call_input":
+                assert item.kind == "custom_tool_call", f"{name} within a {item.kind}"
+                self._say(name, what, item, event, "input")
             case _:
-                assert item.kind not in {"message", "reasoning", "function_call"} or "annotation" in kind, f"{name} within a {item.kind}"
+                assert item.kind not in {"message", "reasoning", *CALLS} or "annotation" in kind, f"{name} within a {item.kind}"
 
     def _part(self, name: str, what: str, item: _Item, event: dict[str, Any], index: Any, kinds: dict[str, tuple[str, str]]) -> None:
         part = event.get("part")

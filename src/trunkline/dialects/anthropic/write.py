@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base.codec import Raw, encode
-from trunkline.dialects._names import UNCHANGED, Names
+from trunkline.dialects._names import UNCHANGED, full
 from trunkline.dialects._reading import Object, as_object
-from trunkline.dialects._writing import foreign, lost_extra, lost_thinking, put
+from trunkline.dialects._writing import foreign, lost_extra, lost_thinking, offered, put
 from trunkline.dialects.anthropic.wire import NAME
 from trunkline.errors import BadRequest
 from trunkline.model.card import Card
@@ -34,17 +34,17 @@ class Writer:
 
     def write(self, chat: Chat, model: str, *, stream: bool) -> dict[str, Any]:
         """The body."""
-        limit = self._card.tool_name_limit or NAME_LIMIT
-        self.names = Names((tool.name for tool in chat.tools if isinstance(tool, Tool)), limit=limit)
+        offers, self.names, lost = offered(chat, self._card.tool_name_limit or NAME_LIMIT, same=self._same)
         messages = chat.messages
         if not self._same:
             messages, self.losses = foreign(messages)
+            self.losses += lost
         system, turns = self._system(messages)
         body: dict[str, Any] = {"model": model, "max_tokens": self._max_output(chat)}
         if system:
             body["system"] = system
         body["messages"] = self._messages(turns)
-        if tools := [out for tool in chat.tools if (out := self._tool(tool)) is not None]:
+        if tools := [out for tool in offers if (out := self._tool(tool)) is not None]:
             body["tools"] = tools
         if (choice := self._tool_choice(chat)) is not None:
             body["tool_choice"] = choice
@@ -135,7 +135,8 @@ class Writer:
                 return {"type": "image", "source": _source(url, data, media_type)}
             case Document():
                 return self._document(part)
-            case ToolCall(id=call_id, name=name, arguments=arguments):
+            case ToolCall(id=call_id, arguments=arguments):
+                name = full(part)
                 self.losses += self.names.loss_of_call(name, part.at)
                 return {"type": "tool_use", "id": call_id, "name": self.names.short(name), "input": _arguments(part, arguments)}
             case ToolResult():
@@ -196,8 +197,8 @@ class Writer:
                 return tool.raw
             self.losses.append(unsupported(tool.at, f"the tool `{tool.kind}` is run by another vendor"))
             return None
-        out: dict[str, Any] = {"name": self.names.short(tool.name)}
-        self.losses += self.names.loss(tool.name, tool.at)
+        out: dict[str, Any] = {"name": self.names.short(full(tool))}
+        self.losses += self.names.loss(full(tool), tool.at)
         if tool.description is not None:
             out["description"] = tool.description
         out["input_schema"] = tool.parameters if tool.parameters is not None else EMPTY_SCHEMA
@@ -216,7 +217,7 @@ class Writer:
             self.losses.append(dropped("tool_choice", "there are no tools to choose from"))
             return None
         match choice:
-            case Named(name):
+            case Named(name=name):
                 out: dict[str, Any] = {"type": "tool", "name": self.names.short(name)}
             case "required":
                 out = {"type": "any"}

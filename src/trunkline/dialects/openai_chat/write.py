@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from trunkline.base.codec import Raw, encode
-from trunkline.dialects._names import UNCHANGED, Names
+from trunkline.dialects._names import UNCHANGED, full
 from trunkline.dialects._reading import as_object
-from trunkline.dialects._writing import effort, foreign, lost_cache, lost_extra, lost_thinking, put
+from trunkline.dialects._writing import effort, foreign, lost_cache, lost_extra, lost_thinking, offered, put
 from trunkline.dialects.openai_chat.stream import reasoning_detail
 from trunkline.dialects.openai_chat.wire import NAME
 from trunkline.model.card import Card
@@ -30,12 +30,13 @@ class Writer:
 
     def write(self, chat: Chat, model: str, *, stream: bool, ask_usage: bool) -> dict[str, Any]:
         """The body."""
-        self.names = Names((tool.name for tool in chat.tools if isinstance(tool, Tool)), limit=self._card.tool_name_limit or 64)
+        offers, self.names, lost = offered(chat, self._card.tool_name_limit or 64, same=self._same)
         messages = chat.messages
         if not self._same:
             messages, self.losses = foreign(messages)
+            self.losses += lost
         body: dict[str, Any] = {"model": model, "messages": [out for message in messages for out in self._message(message)]}
-        if tools := [out for tool in chat.tools if (out := self._tool(tool)) is not None]:
+        if tools := [out for tool in offers if (out := self._tool(tool)) is not None]:
             body["tools"] = tools
         if chat.tool_choice is not None:
             body["tool_choice"] = self._tool_choice(chat.tool_choice)
@@ -144,11 +145,11 @@ class Writer:
         return out
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
-        self.losses += lost_cache(call) + self.names.loss_of_call(call.name, call.at)
+        self.losses += lost_cache(call) + self.names.loss_of_call(full(call), call.at)
         out: dict[str, Any] = {
             "id": call.id,
             "type": "function",
-            "function": {"name": self.names.short(call.name), "arguments": call.arguments},
+            "function": {"name": self.names.short(full(call)), "arguments": call.arguments},
         }
         self._extra(call.extra, call.at, out)
         return out
@@ -227,8 +228,8 @@ class Writer:
                 return tool.raw
             self.losses.append(unsupported(tool.at, f"the tool `{tool.kind}` is run by another vendor"))
             return None
-        function: dict[str, Any] = {"name": self.names.short(tool.name)}
-        self.losses += self.names.loss(tool.name, tool.at)
+        function: dict[str, Any] = {"name": self.names.short(full(tool))}
+        self.losses += self.names.loss(full(tool), tool.at)
         if tool.description is not None:
             function["description"] = tool.description
         if tool.parameters is not None:

@@ -5,13 +5,17 @@ here, so that it can be written back as it came; a format that wants whole turns
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trunkline.base.codec import Raw
 from trunkline.dialects._carrier import unpack
+from trunkline.dialects._free import Grammar, parameters, wrapped
 from trunkline.dialects._reading import ANYTHING, NOTHING, Object, as_text, data_url, is_text, items
+from trunkline.dialects._writing import lost_extra
 from trunkline.dialects.openai_responses.wire import NAME, SEPARATOR
 from trunkline.errors import BadRequest
 from trunkline.model.chat import Chat, HostedTool, JsonOutput, Message, Named, Role, Thinking, Tool, ToolChoice
+from trunkline.model.loss import Loss, approximated, dropped, unsupported
 from trunkline.model.part import Audio, Document, Image, Opaque, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 
 ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
@@ -67,16 +71,22 @@ def _read_input(top: Object) -> Iterator[Message]:
 def _read_item(item: Object, raw: Raw) -> Message:
     """One item; what only this format knows stays as it is."""
     kind = item.text("type") or ("message" if "role" in item else "item_reference")
+    free = kind.startswith("custom_tool_call")
     match kind:
         case "message":
             return _read_message(item)
-        case "function_call":
+        case "function_call" | "custom_tool_call":
             call = ToolCall(
-                at=item.at, id=item.required("call_id"), name=item.required("name"), arguments=item.text("arguments") or "{}"
-            )  # fmt: skip
+                at=item.at,
+                id=item.required("call_id"),
+                name=item.required("name"),
+                namespace=item.text("namespace") or "",
+                arguments=wrapped(item.text("input") or "") if free else item.text("arguments") or "{}",
+                free=free,
+            )
             return Message(role="assistant", content=(call,), at=item.at, extra=item.rest())
-        case "function_call_output" if "call_id" in item:
-            result = ToolResult(at=item.at, call_id=item.required("call_id"), content=tuple(_read_content(item, "output")))
+        case "function_call_output" | "custom_tool_call_output" if "call_id" in item:
+            result = ToolResult(at=item.at, call_id=item.required("call_id"), content=tuple(_read_content(item, "output")), free=free)
             return Message(role="user", content=(result,), at=item.at, extra=item.rest())
         case "reasoning":
             return Message(role="assistant", content=(_read_thought(item),), at=item.at)
@@ -157,8 +167,15 @@ def _read_thought(item: Object) -> Reasoning:
 def _read_tool(raw: Raw, at: str) -> Tool | HostedTool:
     tool = Object.of(raw, at)
     kind = tool.required("type")
-    if kind != "function":
-        return HostedTool(kind=kind, raw=raw, at=at)
+    match kind:
+        case "function":
+            pass
+        case "custom":
+            return _read_free_tool(tool, raw)
+        case "namespace":
+            return _read_group(tool, raw)
+        case _:
+            return HostedTool(kind=kind, raw=raw, at=at)
     return Tool(
         at=at,
         name=tool.required("name"),
@@ -167,6 +184,44 @@ def _read_tool(raw: Raw, at: str) -> Tool | HostedTool:
         strict=tool.flag("strict"),
         extra=tool.rest(),
     )
+
+
+def _read_group(group: Object, raw: Raw) -> HostedTool:
+    """A group of tools, as Codex offers those of an MCP server; elsewhere they are functions with longer names."""
+    name = group.required("name")
+    tools: list[Tool] = []
+    losses = [Loss(group.at, "material", "renamed", f"its tools are functions named `{name}…` there, and as before in the reply")]
+    if group.text("description"):
+        losses.append(dropped(group.path("description"), "there are no groups of tools", material=True))
+    for inner, at in group.items("tools"):
+        match _read_tool(inner, at):
+            case HostedTool(kind=kind, tools=None):
+                losses.append(unsupported(at, f"the tool `{kind}` is run by another vendor"))
+            case HostedTool(tools=stand_ins, losses=lost):
+                tools += stand_ins or ()
+                losses += lost
+            case tool:
+                tools.append(tool)
+    losses += lost_extra(group.rest(), group.at)
+    functions = tuple(replace(tool, namespace=name) for tool in tools)
+    return HostedTool(kind="namespace", raw=raw, tools=functions, losses=tuple(losses), at=group.at)
+
+
+def _read_free_tool(tool: Object, raw: Raw) -> HostedTool:
+    form = tool.object("format")
+    kind = form.text("type") if form else None
+    grammar = Grammar(form.text("syntax") or "", form.text("definition") or "") if form and kind == "grammar" else None
+    inside = form.rest_in("format") if form else NOTHING
+    function = Tool(
+        at=tool.at,
+        name=tool.required("name"),
+        description=tool.text("description"),
+        parameters=parameters(grammar),
+        free=True,
+        extra={**inside, **tool.rest()},
+    )
+    lost = approximated(tool.at, "a tool that takes text becomes a function with one string, which no grammar binds", material=True)
+    return HostedTool(kind="custom", raw=raw, tools=(function,), losses=(lost,), at=tool.at)
 
 
 def _read_tool_choice(top: Object) -> ToolChoice | Raw | None:
@@ -182,7 +237,8 @@ def _read_tool_choice(top: Object) -> ToolChoice | Raw | None:
             case _:
                 raise BadRequest(f"`tool_choice` is `{word}`", hint="Known: auto, none, required, or an object that names a tool.")
     choice = Object.of(raw, "tool_choice")
-    return Named(choice.required("name")) if choice.text("type") == "function" else raw
+    kind = choice.text("type")
+    return Named(choice.required("name"), free=kind == "custom") if kind in {"function", "custom"} else raw
 
 
 def _read_output(form: Object) -> JsonOutput | None:

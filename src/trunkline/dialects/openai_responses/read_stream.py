@@ -10,6 +10,7 @@ from typing import ClassVar
 from trunkline.base.codec import Raw, is_null
 from trunkline.dialects import EventReader, Frame
 from trunkline.dialects import _errors as errors
+from trunkline.dialects._free import CLOSING, OPENING, escaped, wrapped
 from trunkline.dialects._openai import failure
 from trunkline.dialects._splice import splice
 from trunkline.dialects.openai_responses.wire import (
@@ -50,6 +51,7 @@ from trunkline.model.event import (
 )
 from trunkline_sdk import sse
 
+CALLS = frozenset({"function_call", "custom_tool_call"})
 NEXT_PART = ReasoningDelta(SEPARATOR)
 
 
@@ -165,6 +167,15 @@ class ResponseReader(EventReader):
         item.told = item.told or bool(delta.delta)
         return Frame(event.raw, (ToolCallArguments(delta.output_index, delta.delta),) if delta.delta else ())
 
+    def _free_input(self, event: sse.Event, data: bytes) -> Frame:
+        """A piece of a text, as a piece of the arguments that hold it."""
+        delta = decoded(read_delta, data)
+        item = self._open(delta.output_index, "custom_tool_call")
+        if not delta.delta:
+            return Frame(event.raw)
+        opening, item.told = "" if item.told else OPENING, True
+        return Frame(event.raw, (ToolCallArguments(delta.output_index, opening + escaped(delta.delta)),))
+
     def _arguments_done(self, event: sse.Event, data: bytes) -> Frame:
         found = decoded(read_arguments, data)
         item = self._open(found.output_index, "function_call")
@@ -214,10 +225,11 @@ class ResponseReader(EventReader):
         if index in self._items:
             raise UpstreamGarbled(f"the provider's stream adds item {index} twice")
         self._items[index] = _Item(item.type)
-        if item.type != "function_call":
+        if item.type not in CALLS:
             return []
         self._calls = True
-        return [ToolCallStarted(index, item.call_id or item.id or "", item.name or "")]
+        free = item.type == "custom_tool_call"
+        return [ToolCallStarted(index, item.call_id or item.id or "", item.name or "", item.namespace or "", free)]
 
     def _finish(self, index: int, item: Item) -> list[Event]:
         """What an item says at its end: all that was not told piece by piece."""
@@ -240,6 +252,8 @@ class ResponseReader(EventReader):
                 if not told and item.arguments:
                     events.append(ToolCallArguments(index, item.arguments))
                 events.append(ToolCallEnded(index))
+            case "custom_tool_call":
+                events += [ToolCallArguments(index, CLOSING if told else wrapped(item.input or "")), ToolCallEnded(index)]
             case _:
                 pass
         return events + [Lost(loss) for loss in lost(index, item)]
@@ -250,7 +264,7 @@ class ResponseReader(EventReader):
         for index, item in self._items.items():
             if item is None:
                 continue
-            if item.kind == "function_call":
+            if item.kind in CALLS:
                 if complete:
                     raise UpstreamGarbled(f"the provider's stream completes inside the tool call {index}")
                 events.append(ToolCallEnded(index))
@@ -269,6 +283,7 @@ class ResponseReader(EventReader):
     METHODS: ClassVar[dict[str, Callable[["ResponseReader", sse.Event, bytes], Frame]]] = {
         "response.output_text.delta": _text,
         "response.function_call_arguments.delta": _arguments,
+        "response.custom_tool_call_input.delta": _free_input,
         "response.reasoning_summary_text.delta": _summary,
         "response.reasoning_text.delta": _content,
         "response.refusal.delta": _refusal,
@@ -332,7 +347,7 @@ _REPEATS = frozenset(
     f"response.{thing}"
     for thing in (
         "content_part.added", "content_part.done", "output_text.done", "refusal.done", "reasoning_text.done",
-        "reasoning_summary_part.added", "reasoning_summary_part.done", "reasoning_summary_text.done",
+        "custom_tool_call_input.done", "reasoning_summary_part.added", "reasoning_summary_part.done", "reasoning_summary_text.done",
     )
 )  # fmt: skip
 """What says nothing that other events do not."""

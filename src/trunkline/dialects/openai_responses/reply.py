@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base.codec import Raw, is_null
+from trunkline.dialects._free import wrapped
 from trunkline.dialects._openai import failure
 from trunkline.dialects.openai_responses.wire import (
     INCOMPLETE_NAMES,
@@ -68,8 +69,13 @@ def read_output(output: Sequence[Raw]) -> tuple[tuple[Part, ...], tuple[Loss, ..
             case "reasoning" if item.thought or item.encrypted_content:
                 end = item.ended
                 parts.append(Reasoning(text=item.thought, encrypted=end.encrypted, origin=end.origin, id=end.id))
-            case "function_call":
-                parts.append(ToolCall(id=item.call_id or item.id or "", name=item.name or "", arguments=item.arguments or "{}"))
+            case "function_call" | "custom_tool_call":
+                free = item.type == "custom_tool_call"
+                arguments = wrapped(item.input or "") if free else item.arguments or "{}"
+                called = ToolCall(
+                    id=item.call_id or item.id or "", name=item.name or "", namespace=item.namespace or "", arguments=arguments, free=free
+                )
+                parts.append(called)
             case _:
                 pass
     return tuple(parts), tuple(losses)
@@ -109,9 +115,9 @@ def _items(reply: Reply, reply_id: str) -> list[dict[str, Any]]:
                 _message(out, reply_id)["content"].append(text_part(text))
             case Refusal(text=text):
                 _message(out, reply_id)["content"].append(refusal_part(text))
-            case ToolCall(id=call_id, name=name, arguments=arguments):
-                at = item_id("fc", reply_id, len(out))
-                out.append(call_item(at, call_id, name, arguments, "completed"))
+            case ToolCall(free=free):
+                at = item_id("ctc" if free else "fc", reply_id, len(out))
+                out.append(call_item(at, part, part.arguments, "completed"))
             case Reasoning(text=text, origin=origin, id=thought_id):
                 at = thought_id if origin == NAME and thought_id else item_id("rs", reply_id, len(out))
                 out.append(reasoning_item(at, summary_parts(text), part))

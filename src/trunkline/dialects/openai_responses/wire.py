@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 from trunkline.base.codec import NULL, Decoder, Malformed, Raw, Wire, decode_halves, is_null
 from trunkline.dialects._carrier import pack, unpack
+from trunkline.dialects._free import unwrapped
 from trunkline.dialects._openai import Details, buckets, says_something
 from trunkline.dialects._splice import read_object, splice
 from trunkline.errors import BadRequest, UpstreamGarbled
-from trunkline.model.event import FinishReason, ReasoningEnded
+from trunkline.model.event import FinishReason, ReasoningEnded, ToolCallStarted
 from trunkline.model.loss import Loss, unsupported
-from trunkline.model.part import Reasoning
+from trunkline.model.part import Reasoning, ToolCall
 from trunkline.model.usage import Usage
 
 T = TypeVar("T")
@@ -22,6 +23,9 @@ NAME = "openai_responses"
 PREFIX = "resp"
 SEPARATOR = "\N{ZERO WIDTH SPACE}\n\n"
 """Between the parts of a summary where they stand in one text: invisible, and told from the blank lines that parts hold themselves."""
+
+KNOWN = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
+"""The items that the neutral model has a word for."""
 
 INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refused", "steered": "paused"}
 INCOMPLETE_NAMES: dict[FinishReason, str] = {"length": "max_output_tokens", "refused": "content_filter"}
@@ -47,13 +51,15 @@ class Content(Wire, frozen=True):
 
 
 class Item(Wire, frozen=True):
-    """A message, a thought or a function call."""
+    """A message, a thought, or a call of a function or of a free-form tool."""
 
     type: str = ""
     id: str | None = None
     call_id: str | None = None
     name: str | None = None
+    namespace: str | None = None
     arguments: str | None = None
+    input: str | None = None
     content: list[Content] | None = None
     summary: list[Content] | None = None
     encrypted_content: str | None = None
@@ -158,7 +164,7 @@ def decoded(decode: Callable[[bytes | Raw], T], data: bytes | Raw) -> T:
 def output_item(raw: Raw) -> Item:
     """An output item. Of one that only this format knows, its type alone: its other fields may be anything. Raises: `UpstreamGarbled`."""
     kind = decoded(read_type, raw).type or ""
-    return decoded(read_item, raw) if kind in {"message", "reasoning", "function_call"} else Item(type=kind)
+    return decoded(read_item, raw) if kind in KNOWN else Item(type=kind)
 
 
 def joined(parts: list[Content] | None) -> str:
@@ -168,7 +174,7 @@ def joined(parts: list[Content] | None) -> str:
 
 def lost(index: int, found: Item) -> list[Loss]:
     """What an item says that the neutral model has no word for."""
-    if found.type not in {"message", "reasoning", "function_call"}:
+    if found.type not in KNOWN:
         return [unsupported(f"output.{index}", f"an item of type `{found.type}`")]
     losses: list[Loss] = []
     for number, part in enumerate(found.content or () if found.type == "message" else ()):
@@ -299,9 +305,20 @@ def summary_parts(text: str) -> list[dict[str, Any]]:
     return [{"type": "summary_text", "text": part} for part in text.split(SEPARATOR)] if text else []
 
 
-def call_item(at: str, call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
-    """A function call."""
-    return {"type": "function_call", "id": at, "call_id": call_id, "name": name, "arguments": arguments, "status": status}
+def call_item(at: str, call: ToolCall | ToolCallStarted, arguments: str, status: str) -> dict[str, Any]:
+    """A call, of a function or of a free-form tool.
+
+    A free-form call whose arguments are no object was cut, and holds nothing: its text could be run, which the beginning of an object cannot.
+    """
+    kind, held = ("custom_tool_call", "input") if call.free else ("function_call", "arguments")
+    text = unwrapped(arguments or "{}") if call.free else arguments
+    status = "incomplete" if text is None else status
+    return {"type": kind, "id": at, "call_id": call.id, "name": call.name, **in_group(call.namespace), held: text or "", "status": status}
+
+
+def in_group(namespace: str) -> dict[str, str]:
+    """Whose tool is called, where it is one of a group."""
+    return {"namespace": namespace} if namespace else {}
 
 
 def reasoning_item(at: str, summary: list[dict[str, Any]], thought: Reasoning | ReasoningEnded | None) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trunkline.base.codec import Raw, encode
-from trunkline.dialects._names import Names
-from trunkline.dialects._writing import effort, foreign, lost_cache, lost_extra, lost_thinking, put
-from trunkline.dialects.openai_responses.wire import NAME, summary_parts
+from trunkline.dialects._free import unwrapped
+from trunkline.dialects._names import UNCHANGED, full
+from trunkline.dialects._writing import effort, foreign, lost_cache, lost_extra, lost_thinking, offered, put
+from trunkline.dialects.openai_responses.wire import NAME, in_group, summary_parts
 from trunkline.model.card import Card
 from trunkline.model.chat import Chat, HostedTool, JsonOutput, Message, Named, Thinking, Tool, ToolChoice
 from trunkline.model.loss import Loss, approximated, dropped, unsupported
@@ -27,21 +28,22 @@ class Writer:
         self._card = card
         self._same = same  # the request came in this dialect too, so what only it knows is written back
         self.losses: list[Loss] = []
-        self.names = Names()
+        self.names = UNCHANGED
 
     def write(self, chat: Chat, model: str, *, stream: bool) -> dict[str, Any]:
         """The body."""
-        self.names = Names((tool.name for tool in chat.tools if isinstance(tool, Tool)), limit=self._card.tool_name_limit or NAME_LIMIT)
+        offers, self.names, lost = offered(chat, self._card.tool_name_limit or NAME_LIMIT, same=self._same)
         messages = chat.messages
         if not self._same:
             messages, self.losses = foreign(messages)
+            self.losses += lost
         body: dict[str, Any] = {"model": model}
         if messages and (instructions := self._instructions(messages[0])) is not None:
             body["instructions"] = instructions
             messages = messages[1:]
         if messages or not self._same:
             body["input"] = self._input(messages)
-        if tools := [out for tool in chat.tools if (out := self._tool(tool)) is not None]:
+        if tools := [out for tool in offers if (out := self._tool(tool)) is not None]:
             body["tools"] = tools
         if chat.tool_choice is not None:
             body["tool_choice"] = self._tool_choice(chat.tool_choice)
@@ -128,10 +130,19 @@ class Writer:
 
     def _item(self, part: ToolCall | ToolResult | Reasoning) -> Iterator[dict[str, Any]]:
         match part:
+            case ToolCall(id=call_id, name=name, arguments=arguments, free=True) if self._same:
+                yield {
+                    "type": "custom_tool_call",
+                    "call_id": call_id,
+                    "name": name,
+                    "input": unwrapped(arguments),
+                    **in_group(part.namespace),
+                }
             case ToolCall(id=call_id, name=name, arguments=arguments):
                 self._marked(part)
                 self.losses += self.names.loss_of_call(name, part.at)
-                yield {"type": "function_call", "call_id": call_id, "name": self.names.short(name), "arguments": arguments}
+                called = {"type": "function_call", "call_id": call_id, "name": self.names.short(name), "arguments": arguments}
+                yield {**called, **in_group(part.namespace)}
             case ToolResult():
                 yield self._result(part)
             case Reasoning():
@@ -156,7 +167,8 @@ class Writer:
 
     def _result(self, result: ToolResult) -> dict[str, Any]:
         self._marked(result)
-        out: dict[str, Any] = {"type": "function_call_output", "call_id": result.call_id}
+        kind = "custom_tool_call_output" if result.free and self._same else "function_call_output"
+        out: dict[str, Any] = {"type": kind, "call_id": result.call_id}
         content = result.content
         if not content:
             out["output"] = [] if self._same else ""
@@ -251,8 +263,8 @@ class Writer:
                 return tool.raw
             self.losses.append(unsupported(tool.at, f"the tool `{tool.kind}` is run by another vendor"))
             return None
-        out: dict[str, Any] = {"type": "function", "name": self.names.short(tool.name)}
-        self.losses += self.names.loss(tool.name, tool.at)
+        out: dict[str, Any] = {"type": "function", "name": self.names.short(full(tool))}
+        self.losses += self.names.loss(full(tool), tool.at)
         if tool.description is not None:
             out["description"] = tool.description
         if tool.parameters is not None:
@@ -268,7 +280,13 @@ class Writer:
         return out
 
     def _tool_choice(self, choice: ToolChoice) -> Any:
-        return {"type": "function", "name": self.names.short(choice.name)} if isinstance(choice, Named) else choice
+        match choice:
+            case Named(name, free=True) if self._same:
+                return {"type": "custom", "name": name}
+            case Named(name):
+                return {"type": "function", "name": self.names.short(name)}
+            case _:
+                return choice
 
     def _sampling(self, chat: Chat, body: dict[str, Any]) -> None:
         for name in ("temperature", "top_p"):

@@ -4,6 +4,7 @@ from typing import Any
 
 from trunkline.base.codec import encode
 from trunkline.dialects import EventWriter
+from trunkline.dialects._free import Unwrapping, unwrapped
 from trunkline.dialects._reading import is_object
 from trunkline.dialects.openai_responses.wire import (
     INCOMPLETE_NAMES,
@@ -46,16 +47,32 @@ class _Item:
         pieces: the text of that part, or the arguments of a call.
     """
 
-    __slots__ = ("call_id", "id", "index", "name", "part", "parts", "pieces")
+    __slots__ = ("id", "index", "part", "parts", "pieces")
 
-    def __init__(self, index: int, at: str, *, call_id: str = "", name: str = "") -> None:
+    def __init__(self, index: int, at: str) -> None:
         self.index = index
         self.id = at
-        self.call_id = call_id
-        self.name = name
         self.parts: list[dict[str, Any]] = []
         self.part = ""
         self.pieces: list[str] = []
+
+
+class _Call(_Item):
+    """A call that is being written.
+
+    Attributes:
+        start: how it began.
+        text: takes the text out of its arguments, where it is of a free-form tool.
+        told: how much of that text was told, in characters.
+    """
+
+    __slots__ = ("start", "text", "told")
+
+    def __init__(self, index: int, at: str, start: ToolCallStarted) -> None:
+        super().__init__(index, at)
+        self.start = start
+        self.text = Unwrapping() if start.free else None
+        self.told = 0
 
 
 class ResponseWriter(EventWriter):
@@ -72,7 +89,7 @@ class ResponseWriter(EventWriter):
         self._sequence = 0
         self._items = 0  # how many began
         self._item: _Item | None = None  # the message or thought that is open
-        self._calls: dict[int, _Item] = {}
+        self._calls: dict[int, _Call] = {}
         self._output: dict[int, dict[str, Any]] = {}
         self._finish = Finished("stop")
         self._usage: Usage | None = None
@@ -85,6 +102,8 @@ class ResponseWriter(EventWriter):
             case ToolCallArguments(index, json):
                 call = self._calls[index]
                 call.pieces.append(json)
+                if call.text is not None:
+                    return self._free_input(call, call.text.feed(json))
                 return self._event("response.function_call_arguments.delta", item_id=call.id, output_index=call.index, delta=json)
             case ReasoningDelta(text):
                 return self._think(text)
@@ -92,8 +111,8 @@ class ResponseWriter(EventWriter):
                 return self._say("refusal", text)
             case ReasoningEnded():
                 return self._end_thought(event)
-            case ToolCallStarted(index, call_id, name):
-                return self._close() + self._call(index, call_id, name)
+            case ToolCallStarted():
+                return self._close() + self._call(event)
             case ToolCallEnded(index):
                 return self._end_call(index, "completed") if self._is_whole(index) else b""
             case Started():
@@ -136,7 +155,7 @@ class ResponseWriter(EventWriter):
         item, out = self._item, b""
         if item is None or item.part not in {"output_text", "refusal"}:
             out = self._close()
-            item = self._item = self._new("msg")
+            item = self._item = _Item(*self._next("msg"))
             out += self._added(item, message_item(item.id, [], "in_progress"))
         if item.part != kind:
             out += self._end_part(item)
@@ -171,7 +190,7 @@ class ResponseWriter(EventWriter):
         return out + self._close(thought=end)
 
     def _thought(self) -> bytes:
-        item = self._item = self._new("rs")
+        item = self._item = _Item(*self._next("rs"))
         return self._added(item, reasoning_item(item.id, [], None))
 
     def _end_part(self, item: _Item) -> bytes:
@@ -211,9 +230,16 @@ class ResponseWriter(EventWriter):
         return out + self._done(item, reasoning_item(item.id, item.parts, thought or ReasoningEnded()))
 
     # ---------------------------------------------------------------------------------------------------------- calls
-    def _call(self, index: int, call_id: str, name: str) -> bytes:
-        call = self._calls[index] = self._new("fc", call_id=call_id, name=name)
-        return self._added(call, call_item(call.id, call_id, name, "", "in_progress"))
+    def _call(self, start: ToolCallStarted) -> bytes:
+        index, at = self._next("ctc" if start.free else "fc")
+        call = self._calls[start.index] = _Call(index, at, start)
+        return self._added(call, call_item(call.id, start, "", "in_progress"))
+
+    def _free_input(self, call: _Call, text: str) -> bytes:
+        if not text:
+            return b""
+        call.told += len(text)
+        return self._event("response.custom_tool_call_input.delta", item_id=call.id, output_index=call.index, delta=text)
 
     def _is_whole(self, index: int) -> bool:
         """Whether a call's arguments are an object; else it ends with the response, as incomplete."""
@@ -222,16 +248,25 @@ class ResponseWriter(EventWriter):
     def _end_call(self, index: int, status: str) -> bytes:
         call = self._calls.pop(index)
         arguments = "".join(call.pieces) or "{}"
-        out = self._event(
-            "response.function_call_arguments.done", item_id=call.id, output_index=call.index, name=call.name, arguments=arguments
-        )
-        return out + self._done(call, call_item(call.id, call.call_id, call.name, arguments, status))
+        if call.text is not None:
+            out = self._end_free_input(call, unwrapped(arguments))
+        else:
+            place = {"item_id": call.id, "output_index": call.index}
+            out = self._event("response.function_call_arguments.done", **place, name=call.start.name, arguments=arguments)
+        return out + self._done(call, call_item(call.id, call.start, arguments, status))
+
+    def _end_free_input(self, call: _Call, text: str | None) -> bytes:
+        if text is None:
+            return b""
+        out = self._free_input(call, text[call.told :])
+        return out + self._event("response.custom_tool_call_input.done", item_id=call.id, output_index=call.index, input=text)
 
     # ---------------------------------------------------------------------------------------------------------- events
-    def _new(self, prefix: str, *, call_id: str = "", name: str = "") -> _Item:
+    def _next(self, prefix: str) -> tuple[int, str]:
+        """The place and the id of the item that begins."""
         index = self._items
         self._items += 1
-        return _Item(index, item_id(prefix, self._id, index), call_id=call_id, name=name)
+        return index, item_id(prefix, self._id, index)
 
     def _added(self, item: _Item, told: dict[str, Any]) -> bytes:
         return self._event("response.output_item.added", output_index=item.index, item=told)

@@ -18,6 +18,7 @@ from tests.wire.grammar import openai_chat as chat_grammar
 from tests.wire.grammar import openai_responses as grammar
 from tests.wire.streams import CORPORA, Told, read, request
 from trunkline.dialects import Written
+from trunkline.dialects._free import wrapped
 from trunkline.dialects.anthropic import DIALECT as ANTHROPIC
 from trunkline.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from trunkline.dialects.openai_responses import DIALECT
@@ -285,7 +286,8 @@ thoughts = st.one_of(
 )
 arguments = st.dictionaries(st.text(max_size=4), st.integers() | words, max_size=3).map(json.dumps)
 said = st.one_of(st.builds(Text, text=words), st.builds(Refusal, text=words), thoughts)
-calls = st.builds(ToolCall, id=sealed, name=sealed, arguments=arguments)
+free_calls = st.builds(ToolCall, id=sealed, name=sealed, arguments=st.text().map(wrapped), free=st.just(True))
+calls = st.builds(ToolCall, id=sealed, name=sealed, arguments=arguments) | free_calls
 FINISHES: list[FinishReason] = ["stop", "length", "refused"]
 
 
@@ -336,8 +338,8 @@ def events_of(draw: st.DrawFn, reply: Reply) -> list[Event]:
             case Reasoning(text=text, signature=signature, encrypted=encrypted, origin=origin, id=thought_id):
                 events += map(ReasoningDelta, pieces(text))
                 events.append(ReasoningEnded(signature, encrypted, origin, thought_id))
-            case ToolCall(id=call_id, name=name, arguments=json_text):
-                events.append(ToolCallStarted(number, call_id, name))
+            case ToolCall(id=call_id, name=name, arguments=json_text, namespace=namespace, free=free):
+                events.append(ToolCallStarted(number, call_id, name, namespace, free))
                 deltas: list[Event] = [ToolCallArguments(number, piece) for piece in pieces(json_text)]
                 threads.append(iter([*deltas, ToolCallEnded(number)]))
             case _:
