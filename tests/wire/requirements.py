@@ -101,6 +101,10 @@ REQUIREMENTS = {
     "translation.groups": Requirement(
         "Tools of a group are functions for a model of another format, and their calls are in the group for the client", PROMISE
     ),
+    "translation.limits": Requirement(
+        "What a client says as usual and another vendor refuses (long ids and users, the developer, a choice of nothing) goes in a form that is taken",
+        PROMISE,
+    ),
     "translation.count": Requirement("Tokens are counted here, and the count says so, where a provider cannot", PROMISE),
     "losses.all": Requirement("Nothing that is asked is in neither the translated request nor its losses", PROMISE),
     "losses.told": Requirement("Losses are in `X-Losses`, the log and a metric, and in the stream where the caller asks for that", PROMISE),

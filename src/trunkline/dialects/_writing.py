@@ -3,11 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
-from trunkline.dialects._names import Names, full
+from trunkline.dialects._names import Names, full, shortened
 from trunkline.model.chat import Chat, HostedTool, Message, Thinking, Tool
-from trunkline.model.loss import Loss, approximated, dropped
+from trunkline.model.loss import Loss, approximated, dropped, renamed
 from trunkline.model.part import Extra, Part
 
 HARMLESS = frozenset({
@@ -81,12 +82,34 @@ def lost_cache(marked: Message | Part | Tool) -> list[Loss]:
     return [dropped(f"{marked.at}.cache_control", "the provider decides by itself what it caches")] if marked.cache is not None else []
 
 
-def lost_thinking(chat: Chat, thinking: Thinking) -> list[Loss]:
+def known_id(call_id: str, limit: int, at: str, losses: list[Loss]) -> str:
+    """A tool call's id where only letters, digits, `_` and `-` are allowed, or where it is too long: the same in every turn."""
+    known = shortened(call_id, limit)
+    if known != call_id:
+        losses.append(renamed(at, f"the call's id is `{known}` there, since this one is not allowed"))
+    return known
+
+
+def end_user(user: str, limit: int, at: str, losses: list[Loss]) -> str:
+    """Who the end user is. Claude Code says it in some 150 characters; where that is too long the digest is the same in every call."""
+    if len(user) <= limit:
+        return user
+    losses.append(renamed(at, f"more than {limit} characters are not allowed, so that a digest stands for them"))
+    return sha256(user.encode()).hexdigest()
+
+
+def lost_choice(chat: Chat) -> list[Loss]:
+    """The losses where there are no tools to choose from: servers refuse a choice of none."""
+    names = [name for name in ("tool_choice", "parallel_tool_calls") if getattr(chat, name) is not None]
+    return [dropped(chat.at(name), "there are no tools to choose from") for name in names]
+
+
+def lost_thinking(chat: Chat, thinking: Thinking, why: str = "this model does not think") -> list[Loss]:
     """The losses where the model does not think."""
     places = {chat.at("effort")} if thinking.effort is not None else set[str]()
     if thinking.extra or {thinking.budget, thinking.enabled, thinking.summary} != {None} or thinking.adaptive:
         places.add(chat.at("thinking"))
-    return [dropped(place, "this model does not think") for place in places]
+    return [dropped(place, why) for place in places]
 
 
 def effort(chat: Chat, thinking: Thinking) -> tuple[str | None, list[Loss]]:

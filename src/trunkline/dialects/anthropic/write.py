@@ -6,19 +6,24 @@ from typing import Any
 from trunkline.base.codec import Raw, encode
 from trunkline.dialects._names import UNCHANGED, full
 from trunkline.dialects._reading import Object, as_object
-from trunkline.dialects._writing import foreign, lost_extra, lost_thinking, offered, put
+from trunkline.dialects._writing import end_user, foreign, known_id, lost_choice, lost_extra, lost_thinking, offered, put
 from trunkline.dialects.anthropic.wire import NAME
 from trunkline.errors import BadRequest
 from trunkline.model.card import Card
 from trunkline.model.chat import Chat, HostedTool, JsonOutput, Message, Named, Thinking, Tool
-from trunkline.model.loss import Loss, approximated, dropped, unsupported
+from trunkline.model.loss import Loss, approximated, dropped, renamed, unsupported
 from trunkline.model.part import Document, Extra, Image, Opaque, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 
 MAX_OUTPUT = 4096  # tokens, where neither the caller nor the card says: the format requires a number
 NAME_LIMIT = 128
+ID_LIMIT = 64  # characters of a call's id, which holds letters, digits, `_` and `-`: others are refused by name (seen 2026-05)
+USER_LIMIT = 256
 LEAST_BUDGET = 1024
 BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768}
 EFFORTS = {"minimal": "low"}
+MEDIA_TYPES = {"image/jpg": "image/jpeg"}
+"""Names that pictures go by elsewhere, and that this vendor refuses."""
+
 EMPTY_SCHEMA = Raw(b'{"type":"object","properties":{}}')
 ANSWER_ROOM = 1024  # tokens that a budget leaves for the answer
 
@@ -46,7 +51,7 @@ class Writer:
         body["messages"] = self._messages(turns)
         if tools := [out for tool in offers if (out := self._tool(tool)) is not None]:
             body["tools"] = tools
-        if (choice := self._tool_choice(chat)) is not None:
+        if (choice := self._tool_choice(chat, offered="tools" in body)) is not None:
             body["tool_choice"] = choice
         thinks = self._thinking(chat, body)
         self._sampling(chat, body, thinks=thinks)
@@ -55,7 +60,7 @@ class Writer:
         if chat.output is not None:
             self._output(chat.output, chat.at("output"), body)
         if chat.user is not None:
-            body["metadata"] = {"user_id": chat.user}
+            body["metadata"] = {"user_id": chat.user if self._same else end_user(chat.user, USER_LIMIT, chat.at("user"), self.losses)}
         if chat.metadata:
             self.losses.append(dropped("metadata", "only a user's id is carried here"))
         if chat.service_tier is not None:
@@ -132,13 +137,20 @@ class Writer:
             case Image(url=url, data=data, media_type=media_type, detail=detail):
                 if detail is not None:
                     self.losses.append(dropped(part.at, "a picture has no `detail` here, and goes without"))
-                return {"type": "image", "source": _source(url, data, media_type)}
+                if media_type in MEDIA_TYPES:
+                    self.losses.append(renamed(part.at, f"its media type is `{MEDIA_TYPES[media_type]}` there"))
+                return {"type": "image", "source": _source(url, data, MEDIA_TYPES.get(media_type, media_type))}
             case Document():
                 return self._document(part)
             case ToolCall(id=call_id, arguments=arguments):
                 name = full(part)
                 self.losses += self.names.loss_of_call(name, part.at)
-                return {"type": "tool_use", "id": call_id, "name": self.names.short(name), "input": _arguments(part, arguments)}
+                return {
+                    "type": "tool_use",
+                    "id": self._id(call_id, part.at),
+                    "name": self.names.short(name),
+                    "input": _arguments(part, arguments),
+                }
             case ToolResult():
                 return self._result(part)
             case Reasoning():
@@ -151,12 +163,15 @@ class Writer:
                 return None
 
     def _result(self, result: ToolResult) -> dict[str, Any]:
-        out: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id}
+        out: dict[str, Any] = {"type": "tool_result", "tool_use_id": self._id(result.call_id, result.at)}
         if content := [block for part in result.content if (block := self._block(part)) is not None]:
             out["content"] = content
         if result.is_error is not None:
             out["is_error"] = result.is_error
         return out
+
+    def _id(self, call_id: str, at: str) -> str:
+        return call_id if self._same else known_id(call_id, ID_LIMIT, at, self.losses)
 
     def _reasoning(self, part: Reasoning) -> dict[str, Any] | None:
         """A thought goes back only to who signed it: this vendor verifies the signature and refuses others."""
@@ -209,12 +224,12 @@ class Writer:
         self._extra(tool.extra, tool.at, out)
         return out
 
-    def _tool_choice(self, chat: Chat) -> dict[str, Any] | None:
+    def _tool_choice(self, chat: Chat, *, offered: bool) -> dict[str, Any] | None:
         choice = chat.tool_choice
         if choice is None and chat.parallel_tool_calls is None:
             return None
-        if not chat.tools:
-            self.losses.append(dropped("tool_choice", "there are no tools to choose from"))
+        if not offered:
+            self.losses += lost_choice(chat)
             return None
         match choice:
             case Named(name=name):
@@ -241,9 +256,12 @@ class Writer:
         if self._card.thinking == "none":
             self.losses += lost_thinking(chat, thinking)
             return False
+        if not self._same and _thinks(thinking) and body.get("tool_choice", {}).get("type") in {"any", "tool"}:
+            self.losses += lost_thinking(chat, thinking, "who must call a tool cannot think here")
+            return False
         if self._same:
             self._as_it_came(thinking, body)
-        elif thinking.enabled is False or thinking.effort == "none":
+        elif not _thinks(thinking):
             body["thinking"] = {"type": "disabled"}
         elif self._card.thinking == "adaptive":
             self._adaptive(thinking, body, chat)
@@ -328,6 +346,10 @@ class Writer:
             put(extra, out)
         else:
             self.losses += lost_extra(extra, at)
+
+
+def _thinks(thinking: Thinking) -> bool:
+    return thinking.enabled is not False and thinking.effort != "none"
 
 
 def _source(url: str, data: str, media_type: str) -> dict[str, Any]:

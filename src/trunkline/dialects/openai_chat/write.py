@@ -6,7 +6,18 @@ from typing import Any
 from trunkline.base.codec import Raw, encode
 from trunkline.dialects._names import UNCHANGED, full
 from trunkline.dialects._reading import as_object
-from trunkline.dialects._writing import effort, foreign, lost_cache, lost_extra, lost_thinking, offered, put
+from trunkline.dialects._writing import (
+    effort,
+    end_user,
+    foreign,
+    known_id,
+    lost_cache,
+    lost_choice,
+    lost_extra,
+    lost_thinking,
+    offered,
+    put,
+)
 from trunkline.dialects.openai_chat.stream import reasoning_detail
 from trunkline.dialects.openai_chat.wire import NAME
 from trunkline.model.card import Card
@@ -16,6 +27,8 @@ from trunkline.model.loss import Loss, approximated, dropped, unsupported
 from trunkline.model.part import Audio, Document, Extra, Image, Opaque, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 
 MOST_STOPS = 4
+ID_LIMIT = 40  # characters of a call's id, and of a user's (`string_above_max_length`, seen 2025-12)
+USER_LIMIT = 64
 
 
 class Writer:
@@ -38,10 +51,10 @@ class Writer:
         body: dict[str, Any] = {"model": model, "messages": [out for message in messages for out in self._message(message)]}
         if tools := [out for tool in offers if (out := self._tool(tool)) is not None]:
             body["tools"] = tools
-        if chat.tool_choice is not None:
-            body["tool_choice"] = self._tool_choice(chat.tool_choice)
-        if chat.parallel_tool_calls is not None:
-            body["parallel_tool_calls"] = chat.parallel_tool_calls
+        if "tools" in body or self._same:
+            self._choice(chat, body)
+        else:
+            self.losses += lost_choice(chat)
         if chat.max_output is not None:
             body[self._limit_field] = chat.max_output
         for name in ("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "seed"):
@@ -61,7 +74,7 @@ class Writer:
         if chat.thinking is not None:
             self._thinking(chat.thinking, chat, body)
         if chat.user is not None:
-            body["user"] = chat.user
+            body["user"] = chat.user if self._same else end_user(chat.user, USER_LIMIT, chat.at("user"), self.losses)
         if chat.metadata:
             body["metadata"] = dict(chat.metadata)
         if chat.service_tier is not None:
@@ -91,9 +104,16 @@ class Writer:
             if not content:
                 self.losses.append(dropped(message.at, "a message without content"))
                 return
-            turn = {"role": message.role, "content": _content(content)}
+            turn = {"role": self._role(message), "content": _content(content)}
             self._named(message, turn)
             yield turn
+
+    def _role(self, message: Message) -> str:
+        """Many servers know no developer, and every one takes the system's word."""
+        if message.role != "developer" or self._same:
+            return message.role
+        self.losses.append(approximated(f"{message.at}.role", "a developer's words are the system's here"))
+        return "system"
 
     def _assistant(self, message: Message) -> Iterator[dict[str, Any]]:
         texts: list[dict[str, Any]] = []
@@ -139,7 +159,11 @@ class Writer:
                 shown.append(written)
         if result.is_error:
             self.losses.append(dropped(f"{result.at}.is_error", "a tool's result cannot be marked as an error here", material=True))
-        out: dict[str, Any] = {"role": "tool", "tool_call_id": result.call_id, "content": _content(texts) if texts else ""}
+        out: dict[str, Any] = {
+            "role": "tool",
+            "tool_call_id": self._id(result.call_id, result.at),
+            "content": _content(texts) if texts else "",
+        }
         self._mark(result, out)
         self._extra(result.extra, result.at, out)
         return out
@@ -147,12 +171,15 @@ class Writer:
     def _call(self, call: ToolCall) -> dict[str, Any]:
         self.losses += lost_cache(call) + self.names.loss_of_call(full(call), call.at)
         out: dict[str, Any] = {
-            "id": call.id,
+            "id": self._id(call.id, call.at),
             "type": "function",
             "function": {"name": self.names.short(full(call)), "arguments": call.arguments},
         }
         self._extra(call.extra, call.at, out)
         return out
+
+    def _id(self, call_id: str, at: str) -> str:
+        return call_id if self._same or len(call_id) <= ID_LIMIT else known_id(call_id, ID_LIMIT, at, self.losses)
 
     def _reasoning(self, part: Reasoning, out: dict[str, Any]) -> None:
         """A thought goes back only to who had it."""
@@ -240,6 +267,12 @@ class Writer:
         self._mark(tool, out)
         self._extra(tool.extra, tool.at, out)
         return out
+
+    def _choice(self, chat: Chat, body: dict[str, Any]) -> None:
+        if chat.tool_choice is not None:
+            body["tool_choice"] = self._tool_choice(chat.tool_choice)
+        if chat.parallel_tool_calls is not None:
+            body["parallel_tool_calls"] = chat.parallel_tool_calls
 
     def _tool_choice(self, choice: ToolChoice) -> Any:
         if isinstance(choice, Named):

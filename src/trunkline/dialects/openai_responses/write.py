@@ -6,14 +6,25 @@ from typing import Any
 from trunkline.base.codec import Raw, encode
 from trunkline.dialects._free import unwrapped
 from trunkline.dialects._names import UNCHANGED, full
-from trunkline.dialects._writing import effort, foreign, lost_cache, lost_extra, lost_thinking, offered, put
+from trunkline.dialects._writing import (
+    effort,
+    end_user,
+    foreign,
+    known_id,
+    lost_cache,
+    lost_choice,
+    lost_extra,
+    lost_thinking,
+    offered,
+    put,
+)
 from trunkline.dialects.openai_responses.wire import NAME, in_group, summary_parts
 from trunkline.model.card import Card
 from trunkline.model.chat import Chat, HostedTool, JsonOutput, Message, Named, Thinking, Tool, ToolChoice
 from trunkline.model.loss import Loss, approximated, dropped, unsupported
 from trunkline.model.part import Audio, Document, Image, Opaque, Part, Reasoning, Refusal, Text, ToolCall, ToolResult
 
-NAME_LIMIT = 64
+NAME_LIMIT = ID_LIMIT = USER_LIMIT = 64  # characters (`string_above_max_length`, seen 2026-06)
 LEAST_OUTPUT = 16  # tokens: OpenAI refuses a lower limit (`integer_below_min_value`, seen 2026-09), and clients probe models with 1
 EMPTY_SCHEMA = Raw(b'{"type":"object","properties":{}}')
 ABSENT = ("top_k", "frequency_penalty", "presence_penalty", "seed")
@@ -45,10 +56,10 @@ class Writer:
             body["input"] = self._input(messages)
         if tools := [out for tool in offers if (out := self._tool(tool)) is not None]:
             body["tools"] = tools
-        if chat.tool_choice is not None:
-            body["tool_choice"] = self._tool_choice(chat.tool_choice)
-        if chat.parallel_tool_calls is not None:
-            body["parallel_tool_calls"] = chat.parallel_tool_calls
+        if "tools" in body or self._same:
+            self._choice(chat, body)
+        else:
+            self.losses += lost_choice(chat)
         if chat.max_output is not None:
             body["max_output_tokens"] = self._max_output(chat, chat.max_output)
         self._sampling(chat, body)
@@ -57,7 +68,7 @@ class Writer:
         if chat.thinking is not None:
             self._thinking(chat.thinking, chat, body)
         if chat.user is not None:
-            body["user"] = chat.user
+            body["user"] = chat.user if self._same else end_user(chat.user, USER_LIMIT, chat.at("user"), self.losses)
         if chat.metadata:
             body["metadata"] = dict(chat.metadata)
         self._rest(chat, body)
@@ -141,7 +152,12 @@ class Writer:
             case ToolCall(id=call_id, name=name, arguments=arguments):
                 self._marked(part)
                 self.losses += self.names.loss_of_call(name, part.at)
-                called = {"type": "function_call", "call_id": call_id, "name": self.names.short(name), "arguments": arguments}
+                called = {
+                    "type": "function_call",
+                    "call_id": self._id(call_id, part.at),
+                    "name": self.names.short(name),
+                    "arguments": arguments,
+                }
                 yield {**called, **in_group(part.namespace)}
             case ToolResult():
                 yield self._result(part)
@@ -168,7 +184,7 @@ class Writer:
     def _result(self, result: ToolResult) -> dict[str, Any]:
         self._marked(result)
         kind = "custom_tool_call_output" if result.free and self._same else "function_call_output"
-        out: dict[str, Any] = {"type": kind, "call_id": result.call_id}
+        out: dict[str, Any] = {"type": kind, "call_id": self._id(result.call_id, result.at)}
         content = result.content
         if not content:
             out["output"] = [] if self._same else ""
@@ -180,6 +196,9 @@ class Writer:
         if result.is_error:
             self.losses.append(dropped(f"{result.at}.is_error", "a tool's result cannot be marked as an error here", material=True))
         return out
+
+    def _id(self, call_id: str, at: str) -> str:
+        return call_id if self._same or len(call_id) <= ID_LIMIT else known_id(call_id, ID_LIMIT, at, self.losses)
 
     def _reasoning(self, part: Reasoning) -> Iterator[dict[str, Any]]:
         """A thought goes back only to who had it, to the byte; one that is not encrypted is known by its id."""
@@ -278,6 +297,12 @@ class Writer:
         self.losses += lost_cache(tool)
         self.losses += lost_extra(tool.extra, tool.at)
         return out
+
+    def _choice(self, chat: Chat, body: dict[str, Any]) -> None:
+        if chat.tool_choice is not None:
+            body["tool_choice"] = self._tool_choice(chat.tool_choice)
+        if chat.parallel_tool_calls is not None:
+            body["parallel_tool_calls"] = chat.parallel_tool_calls
 
     def _tool_choice(self, choice: ToolChoice) -> Any:
         match choice:
