@@ -50,3 +50,21 @@ async def test_a_pipelined_request_behind_it_is_not_answered(house: House) -> No
     assert b"200 OK" in (rest := await client.rest())
     assert rest.count(b"HTTP/1.1") == 1
     assert [scope["path"] for scope in house.scopes] == ["/1"]
+
+
+async def test_an_old_client_whose_body_breaks_off_sees_a_reset_and_no_end(house: House) -> None:
+    told = asyncio.Event()
+
+    async def breaks(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        await told.wait()
+        scope["extensions"][BREAK_OFF]()
+
+    client = await house.visit(await house.serve(breaks))
+    client.get(version="1.0")
+    await client.head()
+    assert await client.reader.readexactly(5) == b"begun"
+    told.set()
+    with pytest.raises(ConnectionResetError):
+        await client.rest()

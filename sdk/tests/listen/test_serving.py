@@ -133,6 +133,20 @@ async def test_a_client_that_wants_the_connection_closed_gets_that(house: House,
     assert await client.rest() == b""
 
 
+@pytest.mark.parametrize("length", [[], [(b"content-length", b"6")]], ids=["stream", "whole"])
+async def test_an_old_client_gets_no_chunks_and_a_stream_ends_with_its_connection(house: House, length: list[tuple[bytes, bytes]]) -> None:
+    async def tells(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        for piece, more in ((b"one", True), (b"", True), (b"two", True), (b"", False)):
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
+
+    client = await house.visit(await house.serve(tells))
+    client.get("/", version="1.0")
+    status, headers = await client.head()
+    assert (status, headers["connection"], "transfer-encoding" in headers) == (200, "close", False)
+    assert await client.rest() == b"onetwo"
+
+
 async def test_trailers_do_not_become_headers(house: House) -> None:
     async def late(scope: Any, receive: Any, send: Any) -> None:
         while (await receive())["more_body"]:

@@ -3,12 +3,14 @@
 llhttp, as httptools sets it up, refuses by itself: a bare LF or CR, NUL, folded headers, a space before the colon, any second or malformed
 ``Content-Length``, ``Content-Length`` beside ``Transfer-Encoding``, codings that do not end in ``chunked``, malformed chunks. What it lets
 pass is refused here. Reliance on uvicorn's inside: the callback methods of `HttpToolsProtocol`, its `connections`, `cycle`, `flow`, `headers`,
-`loop`, `parser`, `pipeline`, `scope`, `transport`, `url`, `_start_asgi_task` and `_unset_keepalive_if_required`; `disconnected`,
-`keep_alive`, `message_event`, `more_body` and `response_started` of its cycle; `default_headers` and `tasks` of its state. The tests fail
-when one of them changes its meaning.
+`loop`, `parser`, `pipeline`, `scope`, `transport`, `url`, `_start_asgi_task` and `_unset_keepalive_if_required`; `chunked_encoding`,
+`disconnected`, `expected_content_length`, `keep_alive`, `message_event`, `more_body` and `response_started` of its cycle; `default_headers`
+and `tasks` of its state. The tests fail when one of them changes its meaning.
 """
 
 import asyncio
+import socket
+import struct
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -44,6 +46,22 @@ class _Refused(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(status)
         self.status = status
+
+
+class _Unknown(int):
+    """The length of a body that ends with its connection: no piece is too long for it, and nothing is ever missing."""
+
+    def __lt__(self, other: int) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    def __sub__(self, other: int) -> "_Unknown":
+        return self
+
+
+_UNKNOWN = _Unknown()
 
 
 class Connection(HttpToolsProtocol):
@@ -125,6 +143,8 @@ class Connection(HttpToolsProtocol):
         self.scope["extensions"] = extensions
         super().on_headers_complete()
         self._open.append(self.cycle)
+        if self.parser.get_http_version() == "1.0":  # it knows no chunks (RFC 9112, section 6.1), which uvicorn sends all the same
+            self.cycle.chunked_encoding, self.cycle.expected_content_length = False, _UNKNOWN
         cycle = ref(self.cycle)  # which holds the scope: a circle for each request would be left to the garbage collector
         extensions[BODY_WHOLE] = lambda: (live := cycle()) is None or not live.more_body
         self.headers = []  # trailers end here: the app has judged the headers that it has
@@ -180,8 +200,13 @@ class Connection(HttpToolsProtocol):
         self._deaf = True
         self._stop_timers()
         self._callback = None  # the app knows
+        old = self._open and self._open[0].expected_content_length is _UNKNOWN
         self._lose()
-        self.transport.close()
+        if old:  # the connection's end would be the body's: only a reset says that it was cut
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.transport.abort()
+        else:
+            self.transport.close()
 
     def _judge_head(self) -> None:
         version = self.parser.get_http_version()
