@@ -45,6 +45,7 @@ __all__ = [
     "schemas",
     "take",
     "text",
+    "whole_pairs",
 ]
 
 T = TypeVar("T")
@@ -56,8 +57,12 @@ Malformed = (msgspec.MsgspecError, RecursionError)
 """What a decoder raises: not JSON, of another shape, or nested too deeply. Its text names the place, and no value but one that should
 have been one of a few."""
 
-_HALVES = re.compile(rb"(\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\[^u]|\\u(?![dD][89a-fA-F]))|\\u[dD][89a-fA-F][0-9a-fA-F]{2}", re.DOTALL)
-"""What is escaped in JSON; half a pair is not in the group."""
+_HALVES = re.compile(
+    rb"((?:[^\\]++|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\[^u]|\\u(?![dD][89a-fA-F]))++)|\\u[dD][89a-fA-F][0-9a-fA-F]{2}", re.DOTALL
+)
+"""JSON text up to half a pair, which is not in the group."""
+
+_MOST_HALVES = 1000  # a text that is cut a few times has a few; more would only take time
 
 replace = msgspec.structs.replace
 encode = Encoder().encode
@@ -100,10 +105,15 @@ def decode_halves(decode: Callable[[bytes], T], data: bytes) -> T:
     try:
         return decode(data)
     except Malformed:
-        whole = _HALVES.sub(lambda found: found[1] or rb"\ufffd", data)
+        whole = whole_pairs(data)
         if whole == data:
             raise
         return decode(whole)
+
+
+def whole_pairs(data: bytes) -> bytes:
+    """JSON text with U+FFFD for each half of a surrogate pair: no byte longer or shorter, and all else as it was."""
+    return _HALVES.sub(lambda found: found[1] or rb"\ufffd", data, 2 * _MOST_HALVES)
 
 
 def text(value: object) -> str:

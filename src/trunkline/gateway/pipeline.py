@@ -9,11 +9,12 @@ from typing import Protocol
 from urllib.parse import quote
 
 from trunkline.base.clock import Clock
-from trunkline.base.codec import Value, replace
+from trunkline.base.codec import Value, replace, whole_pairs
 from trunkline.base.ids import new_id
 from trunkline.base.secret import scrub
 from trunkline.dialects import Dialect
 from trunkline.errors import (
+    BadRequest,
     Denied,
     Internal,
     MethodNotAllowed,
@@ -192,7 +193,7 @@ class Pipeline:
 
     async def _carry(self, exchange: Exchange, call: Call, outlet: Outlet) -> None:
         caller = exchange.caller = await self._caller(call)
-        request = call.endpoint.dialect.read_request(await call.body(), call.endpoint.operation)
+        request = _read(call.endpoint, await call.body())
         asked = Asked(request, call.endpoint.dialect, strict=first(call.headers, b"x-trunkline-strict") == b"1")
         exchange.model, exchange.stream = request.model, request.stream
         await self._find_end_user(exchange, caller, call.headers, request)
@@ -489,6 +490,17 @@ class Pipeline:
         body = native or dialect.write_error(error, exchange.id)
         await outlet.start(error.http_status, [*error_headers(error, exchange.id, len(body)), *attempts_header(exchange.attempts)])
         await outlet.write(body, more=False)
+
+
+def _read(endpoint: Endpoint, body: bytes) -> Request:
+    """A request. JavaScript's clients cut texts inside of characters, and no provider takes the halves: U+FFFD stands for them."""
+    try:
+        return endpoint.dialect.read_request(body, endpoint.operation)
+    except BadRequest:
+        whole = whole_pairs(body)
+        if whole == body:
+            raise
+        return endpoint.dialect.read_request(whole, endpoint.operation)
 
 
 def _seeing(credentials: Sequence[Credential], kept: Stored) -> Sequence[Credential]:

@@ -24,6 +24,7 @@ from trunkline.base.codec import (
     pretty,
     schema,
     text,
+    whole_pairs,
 )
 from trunkline.base.secret import Secret
 from trunkline.errors import BadRequest, ConfigInvalid
@@ -200,6 +201,14 @@ def test_the_schema_judges_as_parse_does_and_keeps_the_descriptions() -> None:
 def test_halves_of_characters_read_as_unknown_ones_and_all_else_as_it_is(said: str) -> None:
     whole = said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     assert decode_halves(Decoder(str).decode, json.dumps(said).encode()) == whole
+
+
+def test_a_text_of_halves_alone_costs_no_time_and_stays_malformed() -> None:
+    halves = rb"\ud83d" * 1000
+    assert whole_pairs(halves) == rb"\ufffd" * 1000
+    assert whole_pairs(b"".join([halves, b"\\n" * 9, halves, halves])).count(rb"\ud83d") >= 1000
+    with pytest.raises(Malformed):
+        decode_halves(Decoder(str).decode, b'"%b"' % (halves * 3))
 
 
 def test_what_is_no_json_at_all_stays_malformed() -> None:

@@ -136,6 +136,20 @@ async def test_a_whole_reply_passes_to_the_byte(gateway: Gateway, words: Words) 
     assert answer.closed
 
 
+@pytest.mark.parametrize("half", [rb"\ud83d", rb"\uDEF0", rb"\ud83d\ud83d"])
+async def test_half_a_character_in_a_request_is_an_unknown_one_and_all_else_passes_to_the_byte(
+    gateway: Gateway, words: Words, half: bytes
+) -> None:
+    whole = rb'{ "model":"one", "max_tokens": 5,"messages":[{"role":"user","content":"\ud83d\udef0 \\ud83d %s."}] }'
+    gateway.upstream.script("a/m", Answer(words.whole))
+    outlet = await gateway.carry(whole % half)
+    assert outlet.status == 200
+    assert gateway.upstream.bodies[-1] == whole.replace(b'"one"', b'"m"') % (rb"\ufffd" * (len(half) // 6))
+    refused = await gateway.carry(whole.replace(b'"one"', b"1") % half)
+    assert refused.status == 400
+    assert "`model` is `1`" in str(error_of(refused)["message"])
+
+
 @pytest.mark.proves("bytes.stream")
 async def test_a_stream_passes_to_the_byte_piece_by_piece(gateway: Gateway, words: Words) -> None:
     answer = Answer(words.prelude, words.hello, words.rest)
