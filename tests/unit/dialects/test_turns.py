@@ -54,6 +54,7 @@ def test_text_beside_an_open_call_waits_for_its_end() -> None:
     assert out == [start(0), ToolCallArguments(0, "{}"), ToolCallEnded(0), TEXT]
 
 
+@pytest.mark.proves("G6")
 @pytest.mark.parametrize("end", [[ToolCallEnded(0)], []], ids=["ended", "left open"])
 def test_a_call_that_is_not_whole_is_never_told_as_complete(end: list[Event]) -> None:
     out, turns = said(start(0), ToolCallArguments(0, '{"a":'), start(1), *end, Finished("length"), Ended())
