@@ -306,7 +306,8 @@ async def test_a_sender_that_waits_for_something_else_is_told_that_nobody_takes_
     await asyncio.wait_for(told.wait(), 5)
 
 
-async def test_what_was_said_before_nonsense_counts() -> None:
+@pytest.mark.parametrize("nonsense", [(9).to_bytes(4, "big") + b"\0nonsense", b"\xff" * 8], ids=["often", "no frames"])
+async def test_what_was_said_before_nonsense_counts(nonsense: bytes) -> None:
     """An answer in the same bytes as what ends the connection is still the answer, and nobody waits for ever."""
     channel = Channel(Peer("host"), handle=lambda _: asyncio.sleep(0))
     ours, theirs = socket.socketpair()
@@ -316,7 +317,7 @@ async def test_what_was_said_before_nonsense_counts() -> None:
         channel.welcome(await channel.greeted())
         calls = [asyncio.ensure_future(channel.call("tool")) for _ in range(2)]
         await asyncio.sleep(0)
-        theirs.sendall(frame(b'{"id":1,"result":"well"}') + frame(b"nonsense") * 101)
+        theirs.sendall(frame(b'{"id":1,"result":"well"}') + nonsense * 101)
         assert read(await asyncio.wait_for(calls[0], 5)) == "well"
         with pytest.raises(RpcError) as gone:
             await asyncio.wait_for(calls[1], 5)

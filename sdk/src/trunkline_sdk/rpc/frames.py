@@ -1,6 +1,7 @@
 """Frames: `u32 length | u8 kind | body`. What is too large is passed over, and told by its first bytes; the frames behind it count."""
 
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from trunkline_sdk.rpc.errors import ProtocolBroken
@@ -52,15 +53,14 @@ class FrameReader:
         self._kind = 0
         self._head = b""
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """Every frame that these bytes complete.
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Every frame that these bytes complete. Take them all before there are more bytes.
 
         Raises:
-            ProtocolBroken: a length that cannot be meant.
+            ProtocolBroken: a length that cannot be meant; the frames before it count.
         """
         buffer = self._buffer
         buffer += data
-        frames: list[Frame] = []
         at = 0
         while True:
             if self._skip:
@@ -70,7 +70,7 @@ class FrameReader:
                 self._skip -= passed
                 if self._skip:
                     break
-                frames.append(Frame(self._kind, self._head, oversize=True))
+                yield Frame(self._kind, self._head, oversize=True)
                 continue
             if len(buffer) - at < LENGTH.size:
                 break
@@ -84,10 +84,9 @@ class FrameReader:
             end = at + 4 + length
             if len(buffer) < end:
                 break
-            frames.append(Frame(kind, bytes(buffer[at + LENGTH.size : end])))
+            yield Frame(kind, bytes(buffer[at + LENGTH.size : end]))
             at = end
         del buffer[:at]
-        return frames
 
 
 def frame(kind: int, body: bytes) -> bytes:
