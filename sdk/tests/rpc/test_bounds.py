@@ -69,6 +69,16 @@ def test_what_waits_is_counted_until_it_is_taken() -> None:
     assert host.waiting == 0
 
 
+@pytest.mark.parametrize("body", [b'{"id":1,"result":%b}', b'{"id":1,"error":{"code":"x","message":"","details":{"a":%b}}}'])
+def test_an_answer_that_is_nested_too_deeply_fails_its_call_alone(body: bytes) -> None:
+    host, _ = met()
+    host.call("one", now=0.0)
+    host.call("two", now=0.0)
+    deep = frames.frame(frames.MESSAGE, body % (b"[" * 100_000 + b"]" * 100_000))
+    events = host.receive(deep + frames.frame(frames.MESSAGE, b'{"id":2,"result":1}'), now=0.0)
+    assert [type(event).__name__ for event in events] == ["Violation", "Failed", "Answered"]
+
+
 async def test_a_worker_that_does_not_read_is_called_no_more() -> None:
     channel = Channel(Peer("host"), lambda _: asyncio.sleep(0), guard=Guard(refused=1 << 20))
     ours, theirs = socket.socketpair()

@@ -136,13 +136,17 @@ class Unreadable(ValueError):
     """The bytes are no message."""
 
 
+_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises: not JSON, of another shape, or nested too deeply."""
+
+
 def read(body: bytes) -> Message:
     """One message. Raises: `Unreadable`."""
     try:
         message = _read.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise Unreadable(str(error)) from None
-    answers = bool(bytes(message.result)) + (message.error is not None)
+    answers = (message.result is not ABSENT) + (message.error is not None)
     if message.method is None:
         if message.id is None or answers != 1:
             raise Unreadable("it is neither a call, nor an answer, nor a notification")
@@ -155,7 +159,7 @@ def params(raw: Raw, kind: type[R]) -> R:
     """What a notification of the protocol's own says. Raises: `Unreadable`."""
     try:
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise Unreadable(str(error)) from None
 
 

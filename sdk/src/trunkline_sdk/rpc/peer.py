@@ -339,6 +339,7 @@ class Peer:
                     events.append(self._violation(f"a frame of the unknown kind {kind}"))
             except messages.Unreadable as error:
                 events.append(self._violation(f"a message that cannot be read: {error}"))
+                events += self._not_taken(body[: frames.HEAD_BYTES], RpcError("failed", f"it cannot be read: {error}"), now)
 
     def tick(self, now: float) -> list[Event]:
         """End what is over time. Call it at `next_tick`, or later."""
@@ -447,21 +448,27 @@ class Peer:
 
     def _oversize(self, kind: int, start: bytes, now: float) -> list[Event]:
         too_large = RpcError("payload_too_large", f"more than {self._ours.frame_bytes} bytes")
-        found = messages.head(start) if kind == frames.MESSAGE else None
         if kind == frames.PIECE:
             number = frames.read_piece(start).stream
             return [self._violation("a piece that is too large"), *self._break_stream(number, too_large)]
-        if found is None:
+        if kind != frames.MESSAGE or messages.head(start) is None:
             return [self._violation("a message that is too large")]
+        return self._not_taken(start, too_large, now)
+
+    def _not_taken(self, start: bytes, why: RpcError, now: float) -> list[Event]:
+        """End the call that a message belongs to, by its first bytes."""
+        found = messages.head(start)
+        if found is None:
+            return []
         call, is_answer = found
         if is_answer and call in self._calls:
-            return [Failed(call, too_large), *self._end_call(call, now, answered=True)]
+            return [Failed(call, why), *self._end_call(call, now, answered=True)]
         if is_answer:
             return self._late(call)
         if call <= self._last_incoming:
             return [self._violation(f"a call with the number {call} after {self._last_incoming}")]
         self._last_incoming = call
-        self._control.append(messages.failure(call, too_large.body))
+        self._control.append(messages.failure(call, why.body))
         return []
 
     def _cancelled(self, params: Raw, now: float) -> list[Event]:
