@@ -295,15 +295,18 @@ class Channel(asyncio.Protocol):
         self._flush()
 
     def _one(self, event: Event) -> None:  # noqa: C901, PLR0912 - a case for each event
+        """Pass it on. What came with an event before may have ended the stream that this one is about."""
         match event:
             case Answered(number, result):
                 self._settle(number, result)
             case Failed(number, error):
                 self._settle(number, error)
             case Came(number, data):
-                self._incoming[number].came(data)
+                if (incoming := self._incoming.get(number)) is not None:
+                    incoming.came(data)
             case Room(number):
-                self._outgoing[number].wake()
+                if (outgoing := self._outgoing.get(number)) is not None:
+                    outgoing.wake()
             case Called():
                 self._start(Call(*event))
             case Stopped(number):
@@ -314,9 +317,11 @@ class Channel(asyncio.Protocol):
             case Opened(number, call):
                 self._opened(Incoming(self, number, call))
             case Ended(number, error):
-                self._ended(self._incoming.pop(number), error)
+                if (incoming := self._incoming.pop(number, None)) is not None:
+                    self._ended(incoming, error)
             case Unwanted(number):
-                self._outgoing.pop(number).unwanted()
+                if (outgoing := self._outgoing.pop(number, None)) is not None:
+                    outgoing.unwanted()
             case Greeted(hello):
                 self._ready.set_result(hello)
             case Welcomed(welcome):

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from trunkline_sdk.channel import Call, Channel, Outgoing
+from trunkline_sdk.rpc import frames
 from trunkline_sdk.rpc.errors import RpcError
 from trunkline_sdk.rpc.messages import Hello, Raw
 from trunkline_sdk.rpc.peer import Peer
@@ -269,6 +270,40 @@ async def test_when_the_other_side_is_gone_everything_fails_at_once(pair: Pair) 
         await pair.host.call("hang")
     with pytest.raises(RpcError):
         await stream.send(b"x")
+
+
+async def test_what_nobody_asked_for_yet_keeps_nothing_else_from_its_end(pair: Pair) -> None:
+    async def produce(call: Call) -> object:
+        pair.worker.open_stream(answering=call.id)
+        await asyncio.Event().wait()
+        return None
+
+    pair.answers["produce"] = produce
+    task = asyncio.ensure_future(pair.host.call("produce", seconds=60))
+    while not pair.host._incoming:  # pyright: ignore[reportPrivateUsage] - nobody is told of an opened stream but by its user
+        await asyncio.sleep(0)
+    async with pair.host.open_stream() as stream:
+        pair.worker.close()
+        with pytest.raises(RpcError):
+            await asyncio.wait_for(stream.send(b"x" * (1 << 20)), 5)
+    with pytest.raises(RpcError) as gone:
+        await task
+    assert gone.value.code == "worker_exited"
+
+
+async def test_pieces_behind_the_failure_of_their_call_are_passed_over(pair: Pair) -> None:
+    calls = [asyncio.ensure_future(pair.host.call("tool")) for _ in range(2)]
+    await asyncio.sleep(0)
+    pair.host.data_received(
+        frame(b'{"method":"stream.open","params":{"stream":1,"call":-1}}')
+        + frame(b'{"id":1,"error":{"code":"failed","message":"no"}}')
+        + frames.piece(1, 0, b"x")
+        + frame(b'{"method":"stream.end","params":{"stream":1}}')
+        + frame(b'{"id":2,"result":"well"}')
+    )
+    with pytest.raises(RpcError):
+        await calls[0]
+    assert read(await calls[1]) == "well"
 
 
 async def test_bytes_that_are_no_frames_end_the_connection(pair: Pair) -> None:
