@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from trunkline_sdk.channel import Call, Channel, Outgoing
+from trunkline_sdk.channel import Call, Channel, Incoming, Outgoing
 from trunkline_sdk.rpc import frames
 from trunkline_sdk.rpc.errors import RpcError
 from trunkline_sdk.rpc.messages import Hello, Raw
@@ -84,6 +84,31 @@ async def test_an_error_keeps_its_code_and_a_fault_keeps_its_text_to_itself(pair
     assert failed.value.code == "failed"
     assert "secret-text" not in failed.value.message
     assert pair.crashes == ["broken: secret-text"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (RpcError("rate_limited", "later", retryable=True, details={"at": object()}), "later"),
+        (RpcError("rate_limited", "half a letter: \ud83d", retryable=True), "half a letter: \\ud83d"),
+        (RpcError("rate_limited", "x" * 2000, retryable=True, details={"all": "y" * (1 << 20)}), "x" * 500),
+    ],
+    ids=["no JSON", "no Unicode", "too large"],
+)
+async def test_an_error_that_cannot_be_told_whole_is_told_in_brief(pair: Pair, error: RpcError, message: str) -> None:
+    async def broken(call: Call) -> object:
+        async with pair.worker.open_stream(answering=call.id):
+            raise error
+
+    pair.answers["broken"] = broken
+    opened: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
+    with pytest.raises(RpcError) as failed:
+        await pair.host.call("broken", seconds=5, opened=opened.set_result)
+    with pytest.raises(RpcError) as ended:
+        await asyncio.wait_for(anext(await opened), 5)
+    for told in (failed.value, ended.value):
+        assert (told.code, told.message, told.retryable, told.details) == ("rate_limited", message, True, {})
+    assert pair.odd == []
 
 
 async def test_a_deadline_stops_the_work_and_the_next_call_is_well(pair: Pair) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from trunkline_sdk.rpc.errors import ErrorBody
+from trunkline_sdk.rpc.errors import ErrorBody, RpcError
 from trunkline_sdk.rpc.frames import FRAME_BYTES, MESSAGE, frame
 
 VERSION = 1
@@ -15,6 +15,10 @@ VERSION = 1
 Raw = msgspec.Raw
 NOTHING = msgspec.Raw(b"null")
 ABSENT = msgspec.Raw()
+
+BRIEF_CHARACTERS = 500
+"""Of the message of an error that cannot be told whole."""
+_AROUND = 100  # bytes of a frame that are not its error
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -196,9 +200,26 @@ def result(number: int, value: bytes) -> bytes:
     return frame(MESSAGE, b'{"id":%d,"result":%b}' % (number, value))
 
 
-def failure(number: int, error: ErrorBody) -> bytes:
-    """A frame with an error."""
-    return frame(MESSAGE, b'{"id":%d,"error":%b}' % (number, encode(error)))
+def failure(number: int, error: RpcError, most: int = FRAME_BYTES) -> bytes:
+    """A frame with an error, of so many bytes at most."""
+    return frame(MESSAGE, b'{"id":%d,"error":%b}' % (number, _told(error, most)))
+
+
+def stream_end(number: int, error: RpcError | None, most: int = FRAME_BYTES) -> bytes:
+    """A frame with the end of a stream, likewise."""
+    return frame(MESSAGE, b'{"method":"stream.end","params":{"stream":%d,"error":%b}}' % (number, _told(error, most) if error else b"null"))
+
+
+def _told(error: RpcError, most: int) -> bytes:
+    """An error as it travels; in brief where it is too large, or has no JSON form: whoever waits is told all the same."""
+    try:
+        told = encode(error.body)
+    except (TypeError, ValueError, RecursionError):
+        told = b""
+    if 0 < len(told) <= most - _AROUND:
+        return told
+    message = str(error.message)[:BRIEF_CHARACTERS].encode(errors="backslashreplace").decode()
+    return encode(RpcError(error.code, message, retryable=error.retryable, extension=error.extension).body)
 
 
 def notification(method: str, params: msgspec.Struct | Mapping[str, Any] | bytes) -> bytes:

@@ -210,11 +210,8 @@ class Peer:
         return self._answered(call, made, now)
 
     def fail(self, call: int, error: RpcError, *, now: float) -> list[Event]:
-        """The same, where there is no result."""
-        made = messages.failure(call, error.body)
-        if len(made) > self._theirs.frame_bytes:
-            made = messages.failure(call, RpcError(error.code, error.message[:1000], retryable=error.retryable).body)
-        return self._answered(call, made, now)
+        """The same, where there is no result; an error that is too large, or has no JSON form, is told in brief."""
+        return self._answered(call, messages.failure(call, error, self._theirs.frame_bytes), now)
 
     def _answered(self, call: int, made: bytes, now: float) -> list[Event]:
         del self._incoming[call]  # a second answer is a fault of ours
@@ -271,8 +268,7 @@ class Peer:
         sending.ended = True
         if not sending.waiting:
             self._turns.add(sending)
-        end = StreamEnd(stream=stream, error=None if error is None else error.body)
-        sending.waiting.append(messages.notification("stream.end", end))
+        sending.waiting.append(messages.stream_end(stream, error, self._theirs.frame_bytes))
 
     # ------------------------------------------------------------------------------------------------ their streams
     def used(self, stream: int, size: int) -> None:
@@ -416,12 +412,12 @@ class Peer:
         if message.during is not None:
             parent = self._calls.get(message.during)
             if parent is None:
-                self._control.append(messages.failure(message.id, RpcError("cancelled", "the call that this one belongs to is over").body))
+                self._control.append(messages.failure(message.id, RpcError("cancelled", "the call that this one belongs to is over")))
                 return []
             deadline = min(deadline, parent.deadline)
         if len(self._incoming) >= self._ours.calls:
             refused = RpcError("rate_limited", f"{self._ours.calls} calls are under way", retryable=True)
-            self._control.append(messages.failure(message.id, refused.body))
+            self._control.append(messages.failure(message.id, refused))
             return []
         self._incoming[message.id] = In(deadline, message.during)
         self._mark(deadline, message.id, own=False)
@@ -468,7 +464,7 @@ class Peer:
         if call <= self._last_incoming:
             return [self._violation(f"a call with the number {call} after {self._last_incoming}")]
         self._last_incoming = call
-        self._control.append(messages.failure(call, why.body))
+        self._control.append(messages.failure(call, why))
         return []
 
     def _cancelled(self, params: Raw, now: float) -> list[Event]:
