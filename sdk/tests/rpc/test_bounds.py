@@ -57,6 +57,25 @@ def test_a_worker_that_takes_much_in_a_stream_is_sent_few_streams() -> None:
     assert refused.value.code == "rate_limited"
 
 
+def test_streams_that_have_ended_count_until_they_are_written() -> None:
+    """Else the ones of a worker that does not read would be without end, and a new one would be told before the end of an old one."""
+    host, worker = met(Limits(streams=2))
+    first, second = host.open_stream(), host.open_stream()
+    for stream in (first, second):
+        host.send(stream, b"x")
+    host.end_stream(first)
+    with pytest.raises(RpcError) as refused:
+        host.open_stream()
+    assert refused.value.code == "rate_limited"
+    worker.receive(host.take(), now=0.0)
+    third = host.open_stream()
+    host.end_stream(second, RpcError("failed", "broke off"))
+    host.receive(worker.take(), now=0.0)
+    events = worker.receive(host.take(), now=0.0)
+    assert [type(event).__name__ for event in events] == ["Opened", "Ended"]
+    assert host.open_stream() == third + 1
+
+
 def test_what_waits_is_counted_until_it_is_taken() -> None:
     host, _ = met()
     host.call("tool", "x" * 1000, now=0.0)

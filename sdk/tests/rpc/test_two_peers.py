@@ -86,10 +86,11 @@ class TwoPeers(RuleBasedStateMachine):
         self.ends[side].settled[call] = "given up"
         self.note(side, self.ends[side].peer.cancel(call, "enough", now=self.now))
 
-    @rule(side=SIDES)
-    def open_stream(self, side: Side) -> None:
+    @rule(side=SIDES, data=st.data())
+    def open_stream(self, side: Side, data: st.DataObject) -> None:
         end = self.ends[side]
-        made = _made(end.peer.open_stream)
+        answering = data.draw(st.sampled_from([None, *end.working]))
+        made = _made(lambda: end.peer.open_stream(answering=answering))
         if isinstance(made, int):
             end.sent[made], end.complete[made] = [], False
         else:
@@ -176,8 +177,10 @@ class TwoPeers(RuleBasedStateMachine):
                     end.ended[number] = "well" if error is None else error.code
                     if error is None:
                         assert end.took[number] == other.sent[number]
-                case kinds.Room() | kinds.Unwanted():
+                case kinds.Room():
                     pass
+                case kinds.Unwanted(_, reason):
+                    assert reason in {"enough", "cancelled"}
                 case _:
                     raise AssertionError(event)
 

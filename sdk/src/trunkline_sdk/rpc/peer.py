@@ -230,7 +230,7 @@ class Peer:
             RpcError: `rate_limited`: the other side takes no more streams.
         """
         most = min(self._theirs.streams, MOST_SENDING // self._theirs.stream_bytes)
-        if len(self._sending) >= most:
+        if len(self._sending) + self._turns.ending >= most:
             raise RpcError("rate_limited", f"{most} streams are open", retryable=True)
         self._last_stream += 1
         call = answering or (-calling if calling else 0)
@@ -266,6 +266,7 @@ class Peer:
         if error is not None:
             self._turns.drop(sending)
         sending.ended = True
+        self._turns.ending += 1
         if not sending.waiting:
             self._turns.add(sending)
         sending.waiting.append(messages.stream_end(stream, error, self._theirs.frame_bytes))

@@ -110,12 +110,17 @@ class Taking:
 
 
 class Turns:
-    """Whose piece is written next: each stream one, in turn."""
+    """Whose piece is written next: each stream one, in turn.
 
-    __slots__ = ("_ready",)
+    Attributes:
+        ending: streams that have ended and are not all written.
+    """
+
+    __slots__ = ("_ready", "ending")
 
     def __init__(self) -> None:
         self._ready: deque[Sending] = deque()
+        self.ending = 0
 
     def __bool__(self) -> bool:
         return bool(self._ready)
@@ -137,4 +142,6 @@ class Turns:
             found = stream.waiting.popleft()
             if stream.waiting:
                 self._ready.append(stream)
+            elif stream.ended:
+                self.ending -= 1
             yield found
