@@ -514,7 +514,8 @@ class Peer:
         if sending is None:
             self.dropped += 1
             return []
-        sending.credit(credit.messages, credit.bytes)
+        if not sending.credit(credit.messages, credit.bytes):
+            return [self._violation(f"more room for the stream {credit.stream} than it began with")]
         return [Room(credit.stream)]
 
     def _unwanted(self, params: Raw, _: float) -> list[Event]:

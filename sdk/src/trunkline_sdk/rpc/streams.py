@@ -43,15 +43,16 @@ class Waiting:
 class Sending:
     """An own stream: what may be sent, and what waits to be written."""
 
-    __slots__ = ("_bytes", "_messages", "_seq", "call", "ended", "number", "waiting")
+    __slots__ = ("_bytes", "_messages", "_seq", "_window", "call", "ended", "number", "waiting")
 
     def __init__(self, number: int, call: int, window: Limits) -> None:
         self.number = number
         self.call = call
         self.waiting: deque[bytes] = deque()  # frames, its end among them
         self.ended = False
-        self._messages = window.stream_messages
-        self._bytes = window.stream_bytes
+        self._window = window
+        self._messages: int = window.stream_messages
+        self._bytes: int = window.stream_bytes
         self._seq = 0
 
     def room(self, size: int) -> bool:
@@ -65,10 +66,13 @@ class Sending:
         self.waiting.append(frames.piece(self.number, self._seq, data))
         self._seq += 1
 
-    def credit(self, messages: int, size: int) -> None:
-        """The other side has used so much."""
+    def credit(self, messages: int, size: int) -> bool:
+        """The other side has used so much; whether it can have."""
+        if self._messages + messages > self._window.stream_messages or self._bytes + size > self._window.stream_bytes:
+            return False
         self._messages += messages
         self._bytes += size
+        return True
 
 
 class Taking:
