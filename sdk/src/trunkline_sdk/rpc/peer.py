@@ -484,8 +484,9 @@ class Peer:
         if opened.stream <= self._last_taken:
             return [self._violation(f"a stream with the number {opened.stream} after {self._last_taken}")]
         self._last_taken = opened.stream
-        if len(self._taking) >= self._ours.streams:
-            self._notice("stream.cancel", StreamCancel(stream=opened.stream, reason="rate_limited"))
+        over = opened.call < 0 and -opened.call not in self._calls
+        if over or len(self._taking) >= self._ours.streams:
+            self._notice("stream.cancel", StreamCancel(stream=opened.stream, reason="cancelled" if over else "rate_limited"))
             return []
         self._taking[opened.stream] = Taking(opened.call, self._ours)
         return [Opened(opened.stream, opened.call)]
