@@ -83,6 +83,28 @@ async def test_a_large_body_goes_as_a_stream_and_one_that_is_refused_is_given_up
         assert worker.odd == []
 
 
+async def test_an_upload_whose_request_cannot_be_made_is_given_up(starts: Starts) -> None:
+    code = """
+        from trunkline_sdk.rpc.errors import RpcError
+
+        def activate(context):
+            async def refused(params, call):
+                codes = set()
+                for _ in range(params):
+                    try:
+                        await call.network.fetch("http://there.test/" + "x" * 2_000_000, method="PUT", body=b"x" * 300_000)
+                    except RpcError as error:
+                        codes.add(error.code)
+                return sorted(codes)
+
+            context.handle("refused", refused)
+    """
+    async with starts(code) as worker:
+        await worker.ask("activate")
+        assert await worker.call("refused", 200) == ["payload_too_large"]
+        assert worker.odd == []
+
+
 def streams(worker: Worker, pieces: int, error: RpcError | None = None) -> "asyncio.Future[int | RpcError]":
     """Answer `network.stream` with so many pieces of 10,000 bytes; how many could be sent, or why they could not."""
     sent: asyncio.Future[int | RpcError] = asyncio.get_running_loop().create_future()

@@ -98,6 +98,7 @@ class Network:
             return await self._channel.call(method, asked, seconds=seconds, during=self._during)
         finally:
             sending.cancel()
+            upload.end(RpcError("cancelled", "nobody takes more of this stream"))  # it may never have begun
 
 
 async def _send(upload: Outgoing, body: bytes) -> None:
