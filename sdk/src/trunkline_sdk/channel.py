@@ -39,8 +39,8 @@ from trunkline_sdk.rpc.events import (
 from trunkline_sdk.rpc.messages import Hello, Raw, Welcome
 from trunkline_sdk.rpc.peer import Peer
 
-MOST_UNCLAIMED = 16
-"""Streams that have ended and nobody has asked for: so many are kept, the youngest."""
+MOST_UNCLAIMED = 64
+"""Streams that have ended and nobody has asked for: so many are kept, the youngest. As many may have come at once as there are calls."""
 
 
 class Call(NamedTuple):

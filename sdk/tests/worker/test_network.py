@@ -105,6 +105,36 @@ async def test_an_upload_whose_request_cannot_be_made_is_given_up(starts: Starts
         assert worker.odd == []
 
 
+async def test_answers_that_have_come_whole_while_code_kept_the_loop_are_all_there(starts: Starts) -> None:
+    code = """
+        import asyncio, time
+
+        def activate(context):
+            async def one(call, n):
+                async with call.network.stream(f"http://there.test/{n}") as answer:
+                    return b"".join([piece async for piece in answer.body]).decode()
+
+            async def many(params, call):
+                asking = [asyncio.create_task(one(call, n)) for n in range(params)]
+                await asyncio.sleep(0)
+                call.log.info("asked")
+                time.sleep(0.5)
+                return await asyncio.gather(*asking)
+
+            context.handle("many", many)
+    """
+    async with starts(code) as worker:
+
+        async def stream(call: Call) -> object:
+            async with worker.channel.open_stream(answering=call.id) as outgoing:
+                await outgoing.send(read(call.params)["url"].encode())
+            return {"status": 200, "url": "", "headers": [], "stream": outgoing.number}
+
+        worker.answers["network.stream"] = stream
+        await worker.ask("activate")
+        assert await worker.call("many", 60) == [f"http://there.test/{n}" for n in range(60)]
+
+
 def streams(worker: Worker, pieces: int, error: RpcError | None = None) -> "asyncio.Future[int | RpcError]":
     """Answer `network.stream` with so many pieces of 10,000 bytes; how many could be sent, or why they could not."""
     sent: asyncio.Future[int | RpcError] = asyncio.get_running_loop().create_future()
