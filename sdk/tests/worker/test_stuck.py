@@ -115,6 +115,32 @@ async def test_a_worker_whose_code_keeps_the_loop_ends_with_its_connection(start
             await kept
 
 
+@pytest.mark.proves("worker.gone")
+@pytest.mark.parametrize("how", ["closed here", "half closed there"])
+async def test_it_ends_too_where_its_end_is_closed_and_where_the_host_only_says_no_more(starts: Starts, how: str) -> None:
+    code = f"""
+        import os, time
+
+        def activate(context):
+            def stick(params, call):
+                call.log.info("begins")
+                if {how == "closed here"}:
+                    os.close(3)
+                time.sleep(600)
+
+            context.handle("stick", stick)
+    """
+    async with starts(code) as worker:
+        kept = await begin(worker, "stick")
+        if how == "half closed there":
+            assert worker.channel._transport is not None  # pyright: ignore[reportPrivateUsage] - a channel closes both ways
+            worker.channel._transport.write_eof()  # pyright: ignore[reportPrivateUsage]
+        assert await worker.ends() == 0
+        with pytest.raises(RpcError) as gone:
+            await kept
+        assert gone.value.code == "worker_exited"
+
+
 async def test_a_task_that_will_not_be_cancelled_does_not_keep_the_worker(starts: Starts) -> None:
     code = """
         import asyncio

@@ -62,10 +62,8 @@ class Watch:
             self.lag += min(time.monotonic() - began, BEAT_SECONDS)
             if self._turned.is_set():
                 break
-            if any(events & select.POLLHUP for _, events in ready):
+            if ready and not wire.serve():
                 self._end()
-            if ready:
-                wire.serve()
         self.lag = 0.0
         wire.tell(notification("lag", {"seconds": 0}))
 

@@ -135,11 +135,12 @@ class Wire(asyncio.Transport):
             self._loop.call_soon(self._protocol.connection_lost, error)
 
     # ------------------------------------------------------------------------------------------------ of the other thread
-    def serve(self) -> None:
-        """In the other thread: read what is there, answer what is urgent, keep the rest for the loop."""
+    def serve(self) -> bool:
+        """In the other thread: read what is there, answer what is urgent, keep the rest for the loop; whether there may be more."""
         with self._lock:
             self._kept.append(self._receive())
         self._loop.call_soon_threadsafe(self._take_kept)
+        return not self._over
 
     def tell(self, frame: bytes) -> None:
         """In the other thread: write a small frame."""
