@@ -179,6 +179,25 @@ async def test_a_line_of_the_log_that_is_too_large_is_cut(starts: Starts) -> Non
         assert line["fields"]["dropped_bytes"] > 3_000_000
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("{(1, object): 2}", "{(1, <class 'object'>): 2}"), ("'\\udce9'", "'\\udce9'"), ("circle", "[[...]]")],
+    ids=["key", "file name", "circle"],
+)
+async def test_a_line_of_the_log_is_told_whatever_is_in_it(starts: Starts, value: str, told: str) -> None:
+    code = f"""
+        circle = []
+        circle.append(circle)
+
+        def activate(context):
+            context.log.info("\\udce9", value={value}, of=1)
+    """
+    async with starts(code) as worker:
+        await worker.ask("activate")
+        line = await worker.hears("log")
+        assert (line["message"], line["fields"]) == ("\\udce9", {"value": told, "of": "1"})
+
+
 async def test_calls_back_are_bound_to_their_call(starts: Starts) -> None:
     code = """
         def activate(context):

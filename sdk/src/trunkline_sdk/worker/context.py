@@ -47,11 +47,17 @@ class Log:
         self._tell("error", message, fields)
 
     def _tell(self, level: Level, message: str, fields: dict[str, object]) -> None:
-        written = msgspec.json.encode(LogLine(level=level, message=message, fields=fields, call=self._call), enc_hook=repr)
+        try:
+            written = self._line(level, message, fields)
+        except (TypeError, ValueError, RecursionError):  # half a surrogate pair, a key that is none, a circle
+            message = message.encode(errors="backslashreplace").decode()
+            written = self._line(level, message, {name: ascii(value) for name, value in fields.items()})
         if len(written) > LINE_BYTES:
-            fields = {"dropped_bytes": len(written)}
-            written = msgspec.json.encode(LogLine(level=level, message=message[:MOST_CHARACTERS], fields=fields, call=self._call))
+            written = self._line(level, message[:MOST_CHARACTERS], {"dropped_bytes": len(written)})
         self._channel.notify("log", msgspec.Raw(written))
+
+    def _line(self, level: Level, message: str, fields: dict[str, object]) -> bytes:
+        return msgspec.json.encode(LogLine(level=level, message=message, fields=fields, call=self._call), enc_hook=repr)
 
 
 class CallContext:
