@@ -179,6 +179,28 @@ async def test_a_line_of_the_log_that_is_too_large_is_cut(starts: Starts) -> Non
         assert line["fields"]["dropped_bytes"] > 3_000_000
 
 
+async def test_threads_may_write_to_the_log(starts: Starts) -> None:
+    code = """
+        import asyncio, threading
+
+        def activate(context):
+            async def work(params, call):
+                def write():
+                    channel, here = call.log._channel, threading.get_ident()
+                    notify = channel.notify
+                    channel.notify = lambda *told: notify(told[0], {"loop": threading.get_ident() != here})
+                    call.log.info("from a thread")
+
+                await asyncio.to_thread(write)
+
+            context.handle("work", work)
+    """
+    async with starts(code) as worker:
+        await worker.ask("activate")
+        await worker.call("work")
+        assert await worker.hears("log") == {"loop": True}
+
+
 @pytest.mark.parametrize(
     ("value", "told"),
     [("{(1, object): 2}", "{(1, <class 'object'>): 2}"), ("'\\udce9'", "'\\udce9'"), ("circle", "[[...]]")],

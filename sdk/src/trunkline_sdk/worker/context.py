@@ -1,6 +1,8 @@
 """What an extension's code is given: one context for the extension, and one for each call."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from threading import get_ident
 from typing import Any, Literal
 
 import msgspec
@@ -19,16 +21,18 @@ MOST_CHARACTERS = 1000
 
 
 class Log:
-    """Lines of the host's log, under the extension's name. There is a limit to how many it takes.
+    """Lines of the host's log, under the extension's name. There is a limit to how many it takes. Any thread may write them.
 
     What has no JSON form is told by its `repr`; of a line that is too large, the beginning of its message alone.
     """
 
-    __slots__ = ("_call", "_channel")
+    __slots__ = ("_call", "_channel", "_loop", "_thread")
 
     def __init__(self, channel: Channel, call: int | None = None) -> None:
         self._channel = channel
         self._call = call
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
 
     def debug(self, message: str, **fields: object) -> None:
         """Of use to who looks for a fault."""
@@ -54,7 +58,10 @@ class Log:
             written = self._line(level, message, {name: ascii(value) for name, value in fields.items()})
         if len(written) > LINE_BYTES:
             written = self._line(level, message[:MOST_CHARACTERS], {"dropped_bytes": len(written)})
-        self._channel.notify("log", msgspec.Raw(written))
+        if get_ident() == self._thread:
+            self._channel.notify("log", msgspec.Raw(written))
+        else:
+            self._loop.call_soon_threadsafe(self._channel.notify, "log", msgspec.Raw(written))
 
     def _line(self, level: Level, message: str, fields: dict[str, object]) -> bytes:
         return msgspec.json.encode(LogLine(level=level, message=message, fields=fields, call=self._call), enc_hook=repr)
