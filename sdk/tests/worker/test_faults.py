@@ -28,13 +28,25 @@ async def refused(starts: Starts, code: str, **files: str) -> tuple[RpcError, st
         ("x = 1\ndef activate(:\n", "import", "SyntaxError: invalid syntax (main.py:2)", "main.py:2"),
         ("import beside", "import", "ZeroDivisionError: division by zero (beside.py:2)", "beside.py:2"),
         ("import sys\nsys.exit(3)", "import", "SystemExit: 3 (main.py:2)", "main.py:2"),
+        ("raise SyntaxError", "import", "SyntaxError: None (main.py:1)", "main.py:1"),
         ("activate = 1", "entry", "TypeError: the main file has no function `activate`", ""),
         ("def activate(context):\n    raise ValueError('no\\n  key')", "activate", "ValueError: no key (main.py:2)", "main.py:2"),
         ("async def activate(context):\n    1 / 0", "activate", "ZeroDivisionError: division by zero (main.py:2)", "main.py:2"),
         ("async def activate(context):\n    raise SystemExit", "activate", "SystemExit (main.py:2)", "main.py:2"),
         ("def activate(context):\n    raise ValueError('x' * 9000)", "activate", f"ValueError: {'x' * 500} (main.py:2)", "main.py:2"),
     ],
-    ids=["missing module", "syntax", "module beside it", "exit at import", "no activate", "raised", "raised later", "exit later", "long"],
+    ids=[
+        "missing module",
+        "syntax",
+        "module beside it",
+        "exit at import",
+        "no message",
+        "no activate",
+        "raised",
+        "raised later",
+        "exit later",
+        "long",
+    ],
 )
 async def test_why_an_extension_does_not_run_is_told_and_would_be_so_again(
     starts: Starts, code: str, stage: str, message: str, at: str
@@ -123,6 +135,25 @@ async def test_a_handler_that_breaks_fails_its_call_alone_and_keeps_its_words_to
         assert "secret-text" not in failed.value.message
         assert error in worker.said
         assert await worker.call("well", 1) == 1
+
+
+@pytest.mark.parametrize("spoilt", ["sys.stderr.close()", "sys.stderr = Nothing()", "os.close(2)"])
+async def test_a_call_fails_at_once_also_where_the_extension_has_spoilt_its_log(starts: Starts, spoilt: str) -> None:
+    code = f"""
+        import os, sys
+
+        class Nothing:
+            pass
+
+        def activate(context):
+            {spoilt}
+            context.handle("broken", lambda params, call: 1 / 0)
+    """
+    async with starts(code) as worker:
+        await worker.ask("activate")
+        with pytest.raises(RpcError) as failed:
+            await worker.call("broken")
+        assert (failed.value.code, failed.value.message) == ("failed", "`broken` failed with ZeroDivisionError")
 
 
 async def test_an_error_that_a_handler_means_reaches_the_caller(starts: Starts) -> None:

@@ -3,6 +3,7 @@
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal
 
 from trunkline_sdk.rpc.errors import RpcError
@@ -28,16 +29,22 @@ def refusal(stage: Stage, error: BaseException, folder: str) -> RpcError:
 
 
 def show(error: BaseException) -> None:
-    """Write it to stderr, with its stack."""
+    """Write it to stderr, with its stack; an exception of the extension's may not like to be printed, and its stderr may be gone."""
     try:
         traceback.print_exception(error)
-    except Exception:  # noqa: BLE001 - an exception of the extension's may not like to be printed
-        print(f"{type(error).__name__}, which cannot be printed", file=sys.stderr)  # noqa: T201 - it is the extension's log
+    except Exception:  # noqa: BLE001 - as above
+        say(f"{type(error).__name__}, which cannot be printed")
+
+
+def say(text: str) -> None:
+    """Write a line to the extension's log, if it has left that one open."""
+    with suppress(Exception):
+        print(text, file=sys.stderr)  # noqa: T201 - it is the extension's log
 
 
 def _text(error: BaseException) -> str:
     try:
-        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        text = str(error.msg if isinstance(error, SyntaxError) else error)
     except Exception:  # noqa: BLE001 - as above
         return ""
     return " ".join(text.split())[:MOST_CHARACTERS]

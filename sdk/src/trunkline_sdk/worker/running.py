@@ -107,5 +107,5 @@ async def _live(sock: socket.socket, hello: Hello, given: Arguments) -> int:
 
 
 def _end(status: int, why: str) -> int:
-    print(f"the worker ends: {why}", file=sys.stderr)  # noqa: T201 - it is the extension's log
+    faults.say(f"the worker ends: {why}")
     return status
