@@ -240,7 +240,7 @@ class Peer:
 
     @property
     def piece_bytes(self) -> int:
-        """The most bytes that one piece may have: there is room for one while the other side gathers a quarter of a window to give back."""
+        """The most bytes that one piece may have: there is room for one while the other side gathers half of a window to give back."""
         return min(self._theirs.frame_bytes - 8, self._theirs.stream_bytes // 2)
 
     def room(self, stream: int, size: int) -> bool:

@@ -84,7 +84,7 @@ class Taking:
         self.call = call
         self._messages = window.stream_messages
         self._bytes = window.stream_bytes
-        self._quantum = max(1, window.stream_messages // 4), max(1, window.stream_bytes // 4)
+        self._quantum = max(1, window.stream_messages // 2), max(1, window.stream_bytes // 2)
         self._gathered = [0, 0]
         self._seq = 0
 
