@@ -297,13 +297,13 @@ class Channel(asyncio.Protocol):
     def _one(self, event: Event) -> None:  # noqa: C901, PLR0912 - a case for each event
         """Pass it on. What came with an event before may have ended the stream that this one is about."""
         match event:
+            case Came(number, data):
+                if (incoming := self._incoming.get(number)) is not None:
+                    incoming.came(data)
             case Answered(number, result):
                 self._settle(number, result)
             case Failed(number, error):
                 self._settle(number, error)
-            case Came(number, data):
-                if (incoming := self._incoming.get(number)) is not None:
-                    incoming.came(data)
             case Room(number):
                 if (outgoing := self._outgoing.get(number)) is not None:
                     outgoing.wake()
@@ -529,6 +529,7 @@ class Outgoing:
         self._channel = channel
         self.number = number
         self.on_unwanted: Callable[[], object] = lambda: None
+        self._most = channel.peer.piece_bytes
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -542,9 +543,8 @@ class Outgoing:
 
     async def send(self, data: bytes) -> None:
         """Send bytes, when there is room for them. Raises: `RpcError`, where nobody takes them any more."""
-        most = self._channel.peer.piece_bytes
-        for start in range(0, len(data), most) or (0,):
-            part = data[start : start + most]
+        for start in range(0, len(data), self._most) or (0,):
+            part = data[start : start + self._most]
             while not self._channel.peer.room(self.number, len(part)):
                 self._wake.clear()
                 await self._wake.wait()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline_sdk.rpc.errors import ProtocolBroken
-from trunkline_sdk.rpc.frames import ABSURD_BYTES, HEAD_BYTES, MESSAGE, PIECE, Frame, FrameReader, Piece, frame, piece, read_piece
+from trunkline_sdk.rpc.frames import ABSURD_BYTES, HEAD_BYTES, MESSAGE, PIECE, Frame, FrameReader, frame, piece, read_piece
 
 BODIES = st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=600)), max_size=6)
 
@@ -30,7 +30,7 @@ def test_the_bytes_are_those_of_the_contract() -> None:
     assert piece(7, 1, b"ab") == b"\x00\x00\x00\x0b\x01\x00\x00\x00\x07\x00\x00\x00\x01ab"
     (read,) = FrameReader().feed(piece(7, 1, b"ab"))
     assert read.kind == PIECE
-    assert read_piece(read.body) == Piece(7, 1, b"ab")
+    assert read_piece(read.body) == (7, 1, b"ab")
 
 
 def test_what_is_too_large_is_passed_over_and_the_next_frame_counts() -> None:

@@ -23,6 +23,7 @@ HEAD_BYTES = 256
 LENGTH = struct.Struct("!IB")
 """The beginning of a frame: how long the rest is, its kind among it, and the kind."""
 _PIECE = struct.Struct("!II")
+_WHOLE_PIECE = struct.Struct("!IBII")
 
 
 class Frame(NamedTuple):
@@ -31,14 +32,6 @@ class Frame(NamedTuple):
     kind: int
     body: bytes
     oversize: bool = False
-
-
-class Piece(NamedTuple):
-    """A piece of a stream; `seq` counts from 0."""
-
-    stream: int
-    seq: int
-    data: bytes
 
 
 class FrameReader:
@@ -59,8 +52,10 @@ class FrameReader:
         Raises:
             ProtocolBroken: a length that cannot be meant; the frames before it count.
         """
-        buffer = self._buffer
-        buffer += data
+        buffer: bytes | bytearray = data
+        if self._buffer:
+            buffer = self._buffer
+            buffer += data
         at = 0
         while True:
             if self._skip:
@@ -86,7 +81,10 @@ class FrameReader:
                 break
             yield Frame(kind, bytes(buffer[at + LENGTH.size : end]))
             at = end
-        del buffer[:at]
+        if buffer is data:
+            self._buffer += buffer[at:]
+        else:
+            del self._buffer[:at]
 
 
 def frame(kind: int, body: bytes) -> bytes:
@@ -96,12 +94,11 @@ def frame(kind: int, body: bytes) -> bytes:
 
 def piece(stream: int, seq: int, data: bytes) -> bytes:
     """One frame with a piece of a stream."""
-    return LENGTH.pack(len(data) + 9, PIECE) + _PIECE.pack(stream, seq) + data
+    return _WHOLE_PIECE.pack(len(data) + 9, PIECE, stream, seq) + data
 
 
-def read_piece(body: bytes) -> Piece:
-    """What the body of such a frame holds. Raises: `ProtocolBroken`."""
+def read_piece(body: bytes) -> tuple[int, int, bytes]:
+    """What the body of such a frame holds: stream, seq, data; `seq` counts from 0. Raises: `ProtocolBroken`."""
     if len(body) < _PIECE.size:
         raise ProtocolBroken("a piece of a stream without its numbers")
-    stream, seq = _PIECE.unpack_from(body)
-    return Piece(stream, seq, body[_PIECE.size :])
+    return *_PIECE.unpack_from(body), body[_PIECE.size :]

@@ -331,7 +331,7 @@ class Peer:
                 elif kind == frames.MESSAGE:
                     events += self._message(messages.read(body), now)
                 elif kind == frames.PIECE:
-                    events += self._piece(frames.read_piece(body))
+                    events += self._piece(*frames.read_piece(body))
                 else:
                     events.append(self._violation(f"a frame of the unknown kind {kind}"))
             except messages.Unreadable as error:
@@ -446,7 +446,7 @@ class Peer:
     def _oversize(self, kind: int, start: bytes, now: float) -> list[Event]:
         too_large = RpcError("payload_too_large", f"more than {self._ours.frame_bytes} bytes")
         if kind == frames.PIECE:
-            number = frames.read_piece(start).stream
+            number, _, _ = frames.read_piece(start)
             return [self._violation("a piece that is too large"), *self._break_stream(number, too_large)]
         if kind != frames.MESSAGE or messages.head(start) is None:
             return [self._violation("a message that is too large")]
@@ -491,16 +491,16 @@ class Peer:
         self._taking[opened.stream] = Taking(opened.call, self._ours)
         return [Opened(opened.stream, opened.call)]
 
-    def _piece(self, piece: frames.Piece) -> list[Event]:
-        taking = self._taking.get(piece.stream)
+    def _piece(self, stream: int, seq: int, data: bytes) -> list[Event]:
+        taking = self._taking.get(stream)
         if taking is None:
-            if piece.stream > self._last_taken:
-                return [self._violation(f"a piece of the stream {piece.stream}, which is not open")]
+            if stream > self._last_taken:
+                return [self._violation(f"a piece of the stream {stream}, which is not open")]
             self.dropped += 1
             return []
-        if wrong := taking.came(piece):
-            return [self._violation(wrong), *self._break_stream(piece.stream, RpcError("failed", wrong))]
-        return [Came(piece.stream, piece.data)]
+        if wrong := taking.came(seq, len(data)):
+            return [self._violation(wrong), *self._break_stream(stream, RpcError("failed", wrong))]
+        return [Came(stream, data)]
 
     def _stream_ended(self, params: Raw, _: float) -> list[Event]:
         ended = messages.params(params, StreamEnd)

@@ -88,15 +88,15 @@ class Taking:
         self._gathered = [0, 0]
         self._seq = 0
 
-    def came(self, piece: frames.Piece) -> str:
+    def came(self, seq: int, size: int) -> str:
         """Note a piece; what is wrong with it, or nothing."""
-        if piece.seq != self._seq:
-            return f"piece {piece.seq} came where {self._seq} was to come"
-        if self._messages < 1 or len(piece.data) > self._bytes:
+        if seq != self._seq:
+            return f"piece {seq} came where {self._seq} was to come"
+        if self._messages < 1 or size > self._bytes:
             return "more was sent than there was room for"
         self._seq += 1
         self._messages -= 1
-        self._bytes -= len(piece.data)
+        self._bytes -= size
         return ""
 
     def used(self, size: int) -> tuple[int, int] | None:
