@@ -203,11 +203,11 @@ class Channel(asyncio.Protocol):
             self._flush()
 
     # ------------------------------------------------------------------------------------------------ streams
-    def open_stream(self, *, answering: int | None = None, calling: int | None = None) -> "Outgoing":
-        """Send a stream; tell its `number` in a call or an answer. Raises: `RpcError`."""
+    def open_stream(self, *, answering: int | None = None) -> "Outgoing":
+        """Send a stream; tell its `number` in a call, or in the answer to the call that it belongs to. Raises: `RpcError`."""
         if self._closed.done():
             raise self._gone()
-        stream = Outgoing(self, self.peer.open_stream(answering=answering, calling=calling))
+        stream = Outgoing(self, self.peer.open_stream(answering=answering))
         self._outgoing[stream.number] = stream
         self._flush()
         return stream

@@ -73,7 +73,7 @@ class Opened(NamedTuple):
     """The other side will send pieces.
 
     Attributes:
-        call: of the other side, that they belong to; negative for an own call, 0 for none.
+        call: the own call that they answer, with its sign changed; 0 for none.
     """
 
     stream: int

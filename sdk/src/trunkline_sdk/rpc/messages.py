@@ -90,7 +90,7 @@ class Cancel(_Record, frozen=True):
 
 
 class StreamOpen(_Record, frozen=True):
-    """Pieces will follow. `call` is the call that they belong to: 0 for none, negative for one of the receiver's own."""
+    """Pieces will follow. `call` is the receiver's call that they answer, with its sign changed; 0 for none."""
 
     stream: StreamId
     call: int = 0

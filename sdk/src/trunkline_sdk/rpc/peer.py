@@ -219,12 +219,8 @@ class Peer:
         return self._end_during(call, now)
 
     # ------------------------------------------------------------------------------------------------ own streams
-    def open_stream(self, *, answering: int | None = None, calling: int | None = None) -> int:
-        """Begin to send pieces; the number is told to the other side in a call or an answer.
-
-        Args:
-            answering: the call of the other side that they belong to.
-            calling: the own call that they belong to.
+    def open_stream(self, *, answering: int | None = None) -> int:
+        """Begin to send pieces; the number is told to the other side in a call, or in the answer to the call that they belong to.
 
         Raises:
             RpcError: `rate_limited`: the other side takes no more streams.
@@ -233,9 +229,8 @@ class Peer:
         if len(self._sending) + self._turns.ending >= most:
             raise RpcError("rate_limited", f"{most} streams are open", retryable=True)
         self._last_stream += 1
-        call = answering or (-calling if calling else 0)
-        self._sending[self._last_stream] = Sending(self._last_stream, call, self._theirs)
-        self._notice("stream.open", StreamOpen(stream=self._last_stream, call=-call))
+        self._sending[self._last_stream] = Sending(self._last_stream, self._theirs)
+        self._notice("stream.open", StreamOpen(stream=self._last_stream, call=-(answering or 0)))
         return self._last_stream
 
     @property
@@ -488,7 +483,7 @@ class Peer:
         if over or len(self._taking) >= self._ours.streams:
             self._notice("stream.cancel", StreamCancel(stream=opened.stream, reason="cancelled" if over else "rate_limited"))
             return []
-        self._taking[opened.stream] = Taking(opened.call, self._ours)
+        self._taking[opened.stream] = Taking(self._ours)
         return [Opened(opened.stream, opened.call)]
 
     def _piece(self, stream: int, seq: int, data: bytes) -> list[Event]:

@@ -43,11 +43,10 @@ class Waiting:
 class Sending:
     """An own stream: what may be sent, and what waits to be written."""
 
-    __slots__ = ("_bytes", "_messages", "_seq", "_window", "call", "ended", "number", "waiting")
+    __slots__ = ("_bytes", "_messages", "_seq", "_window", "ended", "number", "waiting")
 
-    def __init__(self, number: int, call: int, window: Limits) -> None:
+    def __init__(self, number: int, window: Limits) -> None:
         self.number = number
-        self.call = call
         self.waiting: deque[bytes] = deque()  # frames, its end among them
         self.ended = False
         self._window = window
@@ -78,10 +77,9 @@ class Sending:
 class Taking:
     """A stream of the other side: what it may send."""
 
-    __slots__ = ("_bytes", "_gathered", "_messages", "_quantum", "_seq", "call")
+    __slots__ = ("_bytes", "_gathered", "_messages", "_quantum", "_seq")
 
-    def __init__(self, call: int, window: Limits) -> None:
-        self.call = call
+    def __init__(self, window: Limits) -> None:
         self._messages = window.stream_messages
         self._bytes = window.stream_bytes
         self._quantum = max(1, window.stream_messages // 2), max(1, window.stream_bytes // 2)
