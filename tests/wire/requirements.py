@@ -390,6 +390,13 @@ REQUIREMENTS = {
         "A handler's stream goes on when the host has room for it, and is closed when nobody takes the rest",
         "extension host, 5; extension platform, W-7, W-10",
     ),
+    "worker.protocol": Requirement(
+        "Each call has one final answer and each stream one end, whatever comes, in whatever order, and however the bytes are cut",
+        "extension host, 5; extension platform, W-7, W-9, W-10, W-30",
+    ),
+    "worker.bounded": Requirement(
+        "What one end keeps of the other is bounded, whatever that one says, and whether or not it reads", "extension host, 5"
+    ),
     "worker.warm": Requirement(
         "A worker that was forked from a warm interpreter is as one that was started; what is warm has started and opened nothing",
         "extension host, 3d; docs/decisions/0017-worker.md",

@@ -21,6 +21,7 @@ def met(limits: Limits = Limits()) -> tuple[Peer, Peer]:  # noqa: B008 - a froze
     return host, worker
 
 
+@pytest.mark.proves("worker.bounded")
 def test_deadlines_of_calls_that_have_ended_are_swept_out() -> None:
     host, worker = met()
     for number in range(1, 5001):
@@ -47,6 +48,7 @@ def test_deadlines_of_calls_in_flight_are_kept_when_others_are_swept_out() -> No
     assert [type(event).__name__ for event in worker.tick(7.0)] == ["Stopped"]
 
 
+@pytest.mark.proves("worker.bounded")
 def test_a_worker_that_takes_much_in_a_stream_is_sent_few_streams() -> None:
     window = MOST_SENDING // 2
     host, _ = met(Limits(stream_bytes=window, stream_messages=4096, streams=4096))
@@ -57,6 +59,7 @@ def test_a_worker_that_takes_much_in_a_stream_is_sent_few_streams() -> None:
     assert refused.value.code == "rate_limited"
 
 
+@pytest.mark.proves("worker.bounded")
 def test_streams_that_have_ended_count_until_they_are_written() -> None:
     """Else the ones of a worker that does not read would be without end, and a new one would be told before the end of an old one."""
     host, worker = met(Limits(streams=2))
@@ -98,6 +101,7 @@ def test_an_answer_that_is_nested_too_deeply_fails_its_call_alone(body: bytes) -
     assert [type(event).__name__ for event in events] == ["Violation", "Failed", "Answered"]
 
 
+@pytest.mark.proves("worker.bounded")
 async def test_a_worker_that_does_not_read_is_called_no_more() -> None:
     channel = Channel(Peer("host"), lambda _: asyncio.sleep(0), guard=Guard(refused=1 << 20))
     ours, theirs = socket.socketpair()

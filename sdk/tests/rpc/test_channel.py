@@ -86,6 +86,7 @@ async def test_an_error_keeps_its_code_and_a_fault_keeps_its_text_to_itself(pair
     assert pair.crashes == ["broken: secret-text"]
 
 
+@pytest.mark.proves("worker.protocol")
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -297,6 +298,7 @@ async def test_when_the_other_side_is_gone_everything_fails_at_once(pair: Pair) 
         await stream.send(b"x")
 
 
+@pytest.mark.proves("worker.protocol")
 async def test_what_nobody_asked_for_yet_keeps_nothing_else_from_its_end(pair: Pair) -> None:
     async def produce(call: Call) -> object:
         pair.worker.open_stream(answering=call.id)
@@ -366,6 +368,7 @@ async def test_a_sender_that_waits_for_something_else_is_told_that_nobody_takes_
     await asyncio.wait_for(told.wait(), 5)
 
 
+@pytest.mark.proves("worker.protocol")
 @pytest.mark.parametrize("nonsense", [(9).to_bytes(4, "big") + b"\0nonsense", b"\xff" * 8], ids=["often", "no frames"])
 async def test_what_was_said_before_nonsense_counts(nonsense: bytes) -> None:
     """An answer in the same bytes as what ends the connection is still the answer, and nobody waits for ever."""

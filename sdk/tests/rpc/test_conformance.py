@@ -8,7 +8,7 @@ import pytest
 
 from trunkline_sdk.rpc import events as kinds
 from trunkline_sdk.rpc.errors import ProtocolBroken, RpcError
-from trunkline_sdk.rpc.frames import MESSAGE, FrameReader, frame
+from trunkline_sdk.rpc.frames import MESSAGE, FrameReader, frame, piece
 from trunkline_sdk.rpc.messages import Hello, Limits, Raw, Welcome, encode, notification
 from trunkline_sdk.rpc.peer import Peer
 
@@ -69,6 +69,8 @@ class End:
             self.receive(bytes.fromhex(step["in_hex"]))
         if "in_large" in step:
             self.receive(frame(MESSAGE, encode(step["in_large"]).replace(b"PAD", b"x" * 5000)))
+        if "in_large_piece" in step:
+            self.receive(piece(step["in_large_piece"], 0, b"x" * 5000))
         if "do" in step:
             self.do(*step["do"])
 
@@ -104,6 +106,7 @@ class End:
                 raise AssertionError(what)
 
 
+@pytest.mark.proves("worker.protocol")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_an_end_keeps_the_protocol(case: dict[str, Any]) -> None:
     end = End(case)

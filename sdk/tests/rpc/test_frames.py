@@ -12,6 +12,7 @@ from trunkline_sdk.rpc.frames import ABSURD_BYTES, HEAD_BYTES, MESSAGE, PIECE, F
 BODIES = st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=600)), max_size=6)
 
 
+@pytest.mark.proves("worker.protocol")
 @given(BODIES, st.lists(st.integers(1, 50), max_size=40))
 def test_any_cut_of_the_bytes_reads_the_same(bodies: list[tuple[int, bytes]], cuts: list[int]) -> None:
     data = b"".join(frame(kind, body) for kind, body in bodies)
