@@ -210,6 +210,17 @@ async def test_a_loop_that_stands_still_is_told_and_ended_with_its_stacks_in_the
 
 
 @pytest.mark.proves("supervisor.watch")
+async def test_one_that_has_all_the_calls_that_it_takes_is_asked_how_it_is_all_the_same(tmp_path: Path) -> None:
+    async with extensions(tmp_path) as running:
+        running.write("weather")
+        running.apply()
+        await running.until("weather", "ready")
+        calls = [running.call("weather", "slow", 3 * QUICK.ping) for _ in range(64)]
+        assert await asyncio.gather(*calls) == ["slept"] * 64
+        assert running.one("weather").restarts == 0
+
+
+@pytest.mark.proves("supervisor.watch")
 async def test_one_that_recovers_is_ready_again(tmp_path: Path) -> None:
     async with extensions(tmp_path, patience=replace(QUICK, stuck=60, ping=30)) as running:
         running.write("weather")

@@ -158,6 +158,7 @@ class Channel(asyncio.Protocol):
         seconds: float | None = None,
         during: int | None = None,
         context: object = None,
+        urgent: bool = False,
         opened: Callable[["Incoming"], None] | None = None,
         began: Callable[[int], None] = lambda _number: None,
     ) -> Raw:
@@ -169,6 +170,7 @@ class Channel(asyncio.Protocol):
             seconds: how long the answer may take.
             during: the call of the other side that this one is made for.
             context: likewise as `params`.
+            urgent: also where as many calls are under way as the other side takes.
             opened: given each stream that the other side opens to answer it, as soon as it does; else they are asked for by number.
             began: told the call's number, before the other side can know of it: what that one calls meanwhile may be `during` it.
 
@@ -179,7 +181,7 @@ class Channel(asyncio.Protocol):
             raise self._gone()
         if self._guard is not None and self.peer.waiting > self._guard.refused:
             raise RpcError("unresponsive", "it does not read what it is sent", retryable=True)
-        number = self.peer.call(method, params, now=self._loop.time(), seconds=seconds, during=during, context=context)
+        number = self.peer.call(method, params, now=self._loop.time(), seconds=seconds, during=during, context=context, urgent=urgent)
         began(number)
         self._flush()
         answer = self._waiting[number] = self._loop.create_future()

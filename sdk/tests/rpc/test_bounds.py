@@ -79,6 +79,14 @@ def test_streams_that_have_ended_count_until_they_are_written() -> None:
     assert host.open_stream() == third + 1
 
 
+def test_an_urgent_call_goes_beyond_the_limit() -> None:
+    host, _ = met(Limits(calls=1))
+    host.call("tool", now=0.0)
+    with pytest.raises(RpcError):
+        host.call("tool", now=0.0)
+    assert host.call("ping", now=0.0, urgent=True) == 2
+
+
 def test_what_waits_is_counted_until_it_is_taken() -> None:
     host, _ = met()
     host.call("tool", "x" * 1000, now=0.0)

@@ -275,7 +275,7 @@ class Worker:
                 await clock.sleep(patience.ping)
             sent = clock.monotonic()
             try:
-                said = decode_raw(await self._line.channel.call("ping", seconds=patience.ping), _Lag)
+                said = decode_raw(await self._line.channel.call("ping", seconds=patience.ping, urgent=True), _Lag)
             except (RpcError, *Malformed):
                 if self._line.channel.closed:
                     return
@@ -372,7 +372,7 @@ class Worker:
 
     async def _show_stacks(self) -> None:
         with suppress(RpcError):
-            await self._line.channel.call("dump", seconds=self._around.patience.ping)
+            await self._line.channel.call("dump", seconds=self._around.patience.ping, urgent=True)
 
 
 def ending(status: int) -> End:

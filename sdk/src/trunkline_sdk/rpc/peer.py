@@ -144,6 +144,7 @@ class Peer:
         seconds: float | None = None,
         during: int | None = None,
         context: object = None,
+        urgent: bool = False,
     ) -> int:
         """Call the other side; the answer comes as `Answered` or `Failed`.
 
@@ -154,6 +155,7 @@ class Peer:
             seconds: how long the answer may take; never longer than what is left of `during`.
             during: the call of the other side that this one is made for, and ends with.
             context: likewise; the host's word on who asks.
+            urgent: also where as many calls are under way as the other side takes.
 
         Raises:
             RpcError: it cannot be made: `payload_too_large`, `rate_limited`, or `cancelled` where `during` is over.
@@ -165,7 +167,7 @@ class Peer:
             if parent is None or parent.stopped:
                 raise RpcError("cancelled", "the call that this one belongs to is over")
             deadline = min(deadline, parent.deadline)
-        if len(self._calls) >= self._theirs.calls:
+        if len(self._calls) >= self._theirs.calls and not urgent:
             raise RpcError("rate_limited", f"{self._theirs.calls} calls are under way", retryable=True)
         number = self._last_call + 1
         made = messages.call(

@@ -28,7 +28,7 @@ What the two call each other, beside what is the protocol's own (`trunkline_sdk.
 The records of `call`'s context, and of what the worker calls and tells (`network.fetch`, `network.stream`, `log`), are in `trunkline_sdk.api`.
 Beside those it tells `lag {seconds}`: once a second while the loop does not turn, and 0 when it turns again.
 
-`ping` and `dump` are answered, and `lag` is told, by a thread of their own while extension code keeps the loop. On SIGUSR1 stacks are written even
+`ping` and `dump` may come beside as many calls as the worker takes. They are answered, and `lag` is told, by a thread of their own while extension code keeps the loop. On SIGUSR1 stacks are written even
 when the interpreter itself is stuck. A worker ends when its connection does.
 
 | exit status | |
