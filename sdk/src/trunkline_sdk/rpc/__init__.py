@@ -15,7 +15,7 @@ and these notifications are the protocol's own:
 
 | from | notification | is |
 | --- | --- | --- |
-| worker | `hello {versions: [least, most], sdk, api, pid, controls, limits}` | its first word; of `limits` and of each of them what is left out is as in `messages.Limits` |
+| worker | `hello {versions: [least, most], sdk, api, pid, controls, limits}` | its first word. `limits {frame_bytes, calls, stream_messages, stream_bytes, streams}` are what this side takes; those left out are as in `messages.Limits` |
 | host | `welcome {version, limits}` or `refused {reason}` | the answer, before which neither side says anything else; `refused` is its last word |
 | caller | `cancel {id, reason}` | nobody waits for the answer any more |
 | sender | `stream.open {stream, call}` | pieces will follow; streams are numbered from 1 by who opens them. `call` is 0, or the receiver's call that they answer with its sign changed; then it comes before the answer, which tells the number |
@@ -24,8 +24,8 @@ and these notifications are the protocol's own:
 | receiver | `stream.cancel {stream, reason}` | nobody takes more pieces |
 
 **Deadlines.** `deadline_ms` is the time that is left; there are 10 minutes at most, and where none is named. A call made while answering another
-says so (`during`), has no more time than that one, and ends with it: it is answered, or need be no more, when that one is over. Nobody waits for an
-answer after a deadline or a cancel; what comes late is dropped and counted. Who is called stops at the deadline by itself.
+says so (`during`), has no more time than that one, and ends with it. Nobody waits for an answer after a deadline or a cancel; what comes late is
+dropped and counted. Who is called stops at the deadline by itself.
 
 **Streams.** A sender has the window of the other side's `limits` to begin with, and what `stream.credit` adds, never more than the window in all. A
 piece has at most half of the window's bytes; credit is given when half a window was used, at the latest. Pieces keep their order, and messages
