@@ -116,8 +116,8 @@ async def test_a_worker_whose_code_keeps_the_loop_ends_with_its_connection(start
 
 
 @pytest.mark.proves("worker.gone")
-@pytest.mark.parametrize("how", ["closed here", "half closed there"])
-async def test_it_ends_too_where_its_end_is_closed_and_where_the_host_only_says_no_more(starts: Starts, how: str) -> None:
+@pytest.mark.parametrize("how", ["closed here", "printed to", "half closed there"])
+async def test_it_ends_too_where_code_spoils_its_end_and_where_the_host_only_says_no_more(starts: Starts, how: str) -> None:
     code = f"""
         import os, time
 
@@ -126,6 +126,8 @@ async def test_it_ends_too_where_its_end_is_closed_and_where_the_host_only_says_
                 call.log.info("begins")
                 if {how == "closed here"}:
                     os.close(3)
+                if {how == "printed to"}:
+                    os.write(3, b"hello, descriptor")
                 time.sleep(600)
 
             context.handle("stick", stick)
