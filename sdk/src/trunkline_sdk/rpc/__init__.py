@@ -35,8 +35,8 @@ that is opened when the call is over already is cancelled. It counts as open unt
 **What is too much, or wrong.** A frame that is larger than `limits.frame_bytes` is passed over, and so is a message that cannot be read; by its first
 bytes, `{"id": N, "method"|"result"|"error"`, its call ends with `payload_too_large` or `failed`. Calls and streams beyond the limits are answered, or
 cancelled, with `rate_limited`; a call counts until it is answered, also one that was cancelled. What else may not be said (a number that was used before, a second answer, a piece out of turn or without room) is
-passed over, and its stream broken off. After more than 100 of these, or a length of 0 or of more than 256 MiB, the connection is closed, and
-everything on it ends.
+passed over, and its stream broken off. After more than 100 of these, any one before the welcome, or a length of 0 or of more than 256 MiB, the
+connection is closed, and everything on it ends.
 
 `tests/rpc/conformance.json` holds cases for implementations in any language.
 

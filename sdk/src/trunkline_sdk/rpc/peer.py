@@ -569,6 +569,8 @@ class Peer:
         return [Ended(stream, error)]
 
     def _violation(self, what: str) -> Violation:
+        if self._state != "open":
+            raise ProtocolBroken(f"{what}, before the two have met")
         self.violations += 1
         if self.violations > MOST_VIOLATIONS:
             raise ProtocolBroken(f"{self.violations} things that may not be said, the last one: {what}")
