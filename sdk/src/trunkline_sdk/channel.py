@@ -135,14 +135,18 @@ class Channel(asyncio.Protocol):
         return hello
 
     def welcome(self, hello: Hello) -> Welcome:
-        """Take the worker. Raises: `RpcError`, where there is no version that both speak."""
+        """Take the worker. Raises: `RpcError`, where there is no version that both speak, or the worker has gone meanwhile."""
+        if self._closed.done():
+            raise self._gone()
         try:
             return self.peer.welcome(hello)
         finally:
             self._flush()
 
     async def hello(self, hello: Hello) -> Welcome:
-        """To a worker: introduce it. Raises: `RpcError`, where the host does not want it."""
+        """To a worker: introduce it. Raises: `RpcError`, where the host does not want it, or has gone."""
+        if self._closed.done():
+            raise self._gone()
         self.peer.hello(hello)
         self._flush()
         welcome = await asyncio.shield(self._ready)

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -385,6 +385,20 @@ async def test_what_was_said_before_nonsense_counts(nonsense: bytes) -> None:
         with pytest.raises(RpcError) as gone:
             await asyncio.wait_for(calls[1], 5)
         assert gone.value.code == "worker_exited"
+
+
+@pytest.mark.parametrize("role", ["host", "worker"])
+async def test_who_is_gone_before_the_two_have_met_is_an_error_that_says_so(role: Literal["host", "worker"]) -> None:
+    channel = Channel(Peer(role), handle=lambda _: asyncio.sleep(0))
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.sendall(frame(b'{"method":"hello","params":{}}') if role == "host" else b"")
+    await asyncio.get_running_loop().connect_accepted_socket(lambda: channel, ours)
+    hello = await channel.greeted() if role == "host" else Hello()
+    await channel.wait_closed()
+    with pytest.raises(RpcError) as gone:
+        channel.welcome(hello) if role == "host" else await channel.hello(hello)
+    assert gone.value.code == "worker_exited"
 
 
 def frame(body: bytes) -> bytes:

@@ -252,7 +252,8 @@ class Worker:
         try:
             self._line.channel.welcome(hello)
         except RpcError as error:
-            self._finish(End("config", error.message, again=False))
+            if not self._line.channel.closed:  # else how it ended is told by whoever reaps it
+                self._finish(End("config", error.message, again=False))
             return False
         return True
 
