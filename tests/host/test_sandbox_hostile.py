@@ -125,6 +125,24 @@ except BlockingIOError:
     assert 0 < ended["made"] < 20
 
 
+@pytest.mark.proves("sandbox.lifetime")
+@pytest.mark.parametrize("warm", [False, True], ids=["cold", "forked"])
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("who", WHO)
+def test_a_worker_cannot_leave_the_group_of_its_number(who: Callable[[], Run], tier: str, warm: bool, folder: Path) -> None:
+    # Out of it, no signal to the group reached it; and a first process in the group of a child that has ended is never reaped.
+    body = (
+        SAY
+        + """
+try:
+    os.setpgid(0, 0)
+except PermissionError:
+    say(refused=True, leads=os.getsid(0) == os.getpgid(0) == os.getpid())
+"""
+    )
+    assert ran(who(), folder, tier, body, warm=warm) == {"refused": True, "leads": True, "status": 0, "held": 0}
+
+
 @pytest.mark.proves("sandbox.limits")
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("who", WHO)

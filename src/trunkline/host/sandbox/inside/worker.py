@@ -56,6 +56,8 @@ def cold() -> None:
     elif child := fork(order["namespaces"]):
         _say(TALK, pid=child)
         return
+    else:
+        os.setsid()  # who leads a session cannot leave its group
     _live(order)
 
 
