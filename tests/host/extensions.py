@@ -54,15 +54,16 @@ def activate(context):
         "stop": lambda params, call: os.kill(os.getpid(), signal.SIGSTOP),
         "exit": lambda params, call: os._exit(params),
         "print": lambda params, call: os.write(1, b"x" * params),
-        "share": share,
+        "hoard": hoard,
         "fork": fork,
     }.items():
         context.handle(name, handler)
 
-def share(params, call):
-    with mmap.mmap(-1, params) as shared:  # no limit of its own counts it
+def hoard(params, call):
+    # MAP_GROWSDOWN: a stack, which no limit of its own counts
+    with mmap.mmap(-1, params, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x100) as held:
         for at in range(0, params, 4096):
-            shared[at] = 1
+            held[at] = 1
         time.sleep(5)
 
 def fork(params, call):

@@ -56,15 +56,38 @@ def code(number, *arguments):
 @pytest.mark.proves("sandbox.limits")
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("who", WHO)
-def test_shared_mappings_that_no_limit_of_the_process_counts_are_seen_by_the_host(who: Callable[[], Run], tier: str, folder: Path) -> None:
+def test_mappings_that_no_limit_of_the_process_counts_are_seen_by_the_host(who: Callable[[], Run], tier: str, folder: Path) -> None:
     body = """
-    hoard = mmap.mmap(-1, 700 << 20)
+    hoard = mmap.mmap(-1, 700 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x100)  # MAP_GROWSDOWN: a stack, and no data
     for at in range(0, len(hoard), 4096): hoard[at] = 1
     time.sleep(60)
     """
     ended = ran(who(), folder, tier, body, limits={"memory": 96 * MIB})
     assert ended["status"] == 128 + 9
     assert 96 * MIB < ended["held"] < 700 * MIB
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="needs linux: the numbers are those of x86-64")
+@pytest.mark.proves("sandbox.limits")
+@pytest.mark.parametrize("tier", TIERS)
+def test_memory_that_the_host_could_not_see_is_not_to_be_had(tier: str, folder: Path) -> None:
+    body = (
+        SAY
+        + TRY
+        + """
+def outcome(take):
+    try: take()
+    except OSError as error: return errno.errorcode[error.errno]
+    return "done"
+def device(): mmap.mmap(os.open("/dev/zero", os.O_RDWR), 4096).close()
+say(shared=outcome(lambda: mmap.mmap(-1, 4096)), device=outcome(device), pipes=code(278, 1, 0, 0, 0), swapped=code(28, 0, 0, 21),
+    rulesets=code(444, 0, 0, 1), requests=code(206, 1, 0), queue=code(69, 0, 0, 0, 0))
+"""
+    )
+    said = ran(as_oneself(), folder, tier, body)
+    assert said.pop("device") == ("ENOENT" if tier == "A" else "EACCES")
+    assert (said.pop("status"), said.pop("held")) == (0, 0)
+    assert set(said.values()) == {"EPERM"}, said
 
 
 @pytest.mark.proves("sandbox.limits")
@@ -233,7 +256,7 @@ say(clone3=code(435, 0, 0), namespaces=code(56, 0x10000000, 0), newer=code(467),
 def test_calls_of_another_architecture_end_the_worker(call: str, folder: Path) -> None:
     x32 = TRY + "code(0x40000000 + 39)"
     old = """
-    room = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    room = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     room.write(bytes([0xB8, 20, 0, 0, 0, 0xCD, 0x80, 0xC3]))  # mov eax, 20; int 0x80; ret
     ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(room)))()
     """

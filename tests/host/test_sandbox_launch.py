@@ -165,7 +165,7 @@ async def test_where_no_cgroup_can_be_made_nothing_runs_without(features: Featur
 
 @pytest.mark.needs("cgroup_memory")
 async def test_a_cgroup_ends_a_worker_that_takes_too_much(features: Features, policy: Policy, nowhere: int) -> None:
-    hoards = "import mmap\ndef main(controls, arguments):\n    hoard = mmap.mmap(-1, 512 << 20)\n    for at in range(0, len(hoard), 4096): hoard[at] = 1\n"
+    hoards = "import mmap\ndef main(controls, arguments):\n    hoard = mmap.mmap(-1, 512 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x100)\n    for at in range(0, len(hoard), 4096): hoard[at] = 1\n"
     small = replace(policy, limits=Limits(memory=96 << 20))
     worker = await Launcher(features).launch(small, program(policy, hoards), stdout=nowhere, stderr=nowhere)
     worker.sock.close()

@@ -24,6 +24,8 @@ truncate_outside           ✘ ✔ ✔ ✔ ✘ ✔ ✔ ✔ ✔ ✔
 stat_outside               ✘ ✘ ✘ ✘ ✘ ✔ ✘ ✘ ✘ ✔
 chmod_outside              ✘ ✘ ✘ ✔ ✘ ✔ ✔ ✔ ✔ ✔
 utime_outside              ✘ ✘ ✘ ✔ ✘ ✔ ✔ ✔ ✔ ✔
+attributes_outside         ✘ ✘ ✘ ✔ ✘ ✔ ✔ ✔ ✔ ✔
+watch_outside              ✘ ✘ ✘ ✔ ✘ ✔ ✔ ✔ ✔ ✔
 environ_of_host            ✘ ✔ ✔ ✘ ✔ ✔ ✔ ✔ ✔ ✔
 trace_host                 ✘ ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔
 signal_host                ✘ ✔ ✘ ✔ ✘ ✔ ✔ ✔ ✔ ✔
@@ -44,6 +46,7 @@ user_namespace             ✘ ✘ ✘ ✔ ✘ ✘ ✔ ✔ ✔ ✔
 io_uring                   ✘ ✘ ✘ ✔ ✘ ✘ ✔ ✔ ✔ ✔
 allocate_beyond            ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔
 memory_of_no_process       ✘ ✘ ✘ ✔ ✘ ✘ ✔ ✔ ✔ ✔
+memory_of_no_mapping       ✘ ✘ ✘ ✔ ✘ ✘ ✔ ✔ ✔ ✔
 environment                ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔
 descriptors                ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔ ✔
 """

@@ -253,7 +253,7 @@ async def test_one_that_holds_too_much_memory_is_ended_and_that_is_told(tmp_path
         running.write("weather", memory_mb=64)
         running.apply()
         await running.until("weather", "ready")
-        assert (await fails(running.call("weather", "share", 100 << 20))).code == "worker_exited"
+        assert (await fails(running.call("weather", "hoard", 100 << 20))).code == "worker_exited"
         await running.when("weather", lambda shown: shown.restarts == 1)
     ends = [line for line in running.events() if line["event"] == "extension crashed"]
     assert [(line["cause"], "64 MiB are the most" in line["reason"]) for line in ends] == [("memory", True)]

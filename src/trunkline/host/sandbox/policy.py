@@ -53,7 +53,8 @@ class Interpreter:
 
 SDK = ("trunkline_sdk", "msgspec")
 """What the program of a worker imports."""
-DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/urandom")
+"""Not `/dev/zero`: mapped, it is memory that no size of a process shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

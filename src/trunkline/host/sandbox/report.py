@@ -11,7 +11,7 @@ Status = Literal["enforced", "partial", "absent"]
 ALLOWED = "allowed"
 
 CONTROLS = {
-    "files": ("write_own_folder", "read_passwd", "read_secret", "read_by_link", "truncate_outside"),
+    "files": ("write_own_folder", "read_passwd", "read_secret", "read_by_link", "truncate_outside", "attributes_outside", "watch_outside"),
     "names": ("stat_outside",),
     "modes": ("chmod_outside", "utime_outside"),
     "host": ("environ_of_host", "trace_host", "signal_host", "limits_of_host", "signal_host_by_descriptor"),
@@ -20,7 +20,7 @@ CONTROLS = {
     "children": ("child_that_stays",),
     "lifetime": ("outlive_host",),
     "kernel": ("user_namespace", "io_uring"),
-    "memory": ("allocate_beyond", "memory_of_no_process"),
+    "memory": ("allocate_beyond", "memory_of_no_process", "memory_of_no_mapping"),
     "inheritance": ("environment", "descriptors"),
 }
 """What is promised, and the attempts that would break it."""
@@ -30,6 +30,8 @@ LEFT_OPEN = {
     "chmod_outside": "modes of files of the same user can be changed",
     "utime_outside": "times of files of the same user can be changed",
     "truncate_outside": "files of the same user can be emptied",
+    "attributes_outside": "extended attributes of files outside can be read",
+    "watch_outside": "what happens in folders outside can be watched",
     "signal_host": "signals reach the host",
     "unix_path": "UNIX sockets of the machine can be reached",
     "child_that_stays": "what it forks may outlive it",

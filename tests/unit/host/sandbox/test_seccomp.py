@@ -78,15 +78,39 @@ CASES = [
     ("sendto", (3, 1, 1, 0, 0), ALLOWED),
     ("sendto", (3, 1, 1, 0, 4096), EPERM),
     ("sendto", (3, 1, 1, 0, HIGH), EPERM),
+    ("sendto", (3, 1, 1, 1, 0), EPERM),
+    ("sendmsg", (3, 1, 0x4000), ALLOWED),
+    ("sendmsg", (3, 1, 1), EPERM),
+    ("sendmmsg", (3, 1, 1, 1), EPERM),
+    ("recvfrom", (3, 1, 1, 0x40), ALLOWED),
+    ("recvfrom", (3, 1, 1, 1), EPERM),
+    ("recvmsg", (3, 1, 0x41), EPERM),
+    ("recvmmsg", (3, 1, 1, 1), EPERM),
+    ("mmap", (0, 4096, 3, 0x22), ALLOWED),  # MAP_PRIVATE | MAP_ANONYMOUS
+    ("mmap", (0, 4096, 1, 0x01), ALLOWED),  # MAP_SHARED, of a file
+    ("mmap", (0, 4096, 3, 0x21), EPERM),
+    ("mmap", (0, 4096, 3, 0x23), EPERM),  # MAP_SHARED_VALIDATE
+    ("mmap", (0, 4096, 3, 0x8021 | HIGH), EPERM),  # MAP_POPULATE
+    ("madvise", (0, 4096, 4), ALLOWED),
+    ("madvise", (0, 4096, 21), EPERM),
     ("fcntl", (3, 1), ALLOWED),
+    ("fcntl", (3, 6), ALLOWED),
+    ("fcntl", (3, 1030), ALLOWED),
+    ("fcntl", (3, 1024), EPERM),  # F_SETLEASE
+    ("fcntl", (3, 1026), EPERM),  # F_NOTIFY
     ("fcntl", (3, 8), EPERM),
     ("fcntl", (3, 10), EPERM),
     ("fcntl", (3, 15), EPERM),
     ("fcntl", (3, 1031), EPERM),
     ("ioctl", (0, 0x5401), ALLOWED),
+    ("ioctl", (3, 0x5421), ALLOWED),
     ("ioctl", (0, 0x5412), EPERM),
+    ("ioctl", (3, 0x5000940E), EPERM),  # BTRFS_IOC_SUBVOL_CREATE, of a folder that is open to be read
+    ("ioctl", (3, 0x40806685), EPERM),  # FS_IOC_ENABLE_VERITY
     ("prctl", (15,), ALLOWED),
     ("prctl", (1,), EPERM),
+    ("prctl", (4,), EPERM),
+    ("prctl", (62,), EPERM),  # PR_SCHED_CORE
     ("prctl", (0x59616D61,), EPERM),
     ("prlimit64", (0,), ALLOWED),
     ("prlimit64", (PID,), ALLOWED),

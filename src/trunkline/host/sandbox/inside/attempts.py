@@ -8,6 +8,7 @@ import ctypes
 import errno
 import fcntl
 import json
+import mmap
 import os
 import resource
 import socket
@@ -17,6 +18,7 @@ from typing import Any
 LIBC = ctypes.CDLL(None, use_errno=True)
 CHANNEL = 3
 PTRACE_SEIZE, CLONE_NEWUSER, IO_URING_SETUP, PR_GET_PDEATHSIG, SIGKILL = 0x4206, 0x10000000, 425, 2, 9
+IN_CREATE = 0x100
 MORE = 64 << 20  # bytes
 
 Attempt = Callable[[Mapping[str, Any]], object]
@@ -77,6 +79,19 @@ def _chmod_outside(given: Mapping[str, Any]) -> None:
 
 def _utime_outside(given: Mapping[str, Any]) -> None:
     os.utime(given["victim"])
+
+
+def _attributes_outside(given: Mapping[str, Any]) -> None:
+    os.listxattr(given["secret"])
+
+
+def _watch_outside(given: Mapping[str, Any]) -> None:
+    watch = LIBC.inotify_init1(0)
+    _libc(watch)
+    try:
+        _libc(LIBC.inotify_add_watch(watch, os.path.dirname(given["secret"]).encode(), IN_CREATE))
+    finally:
+        os.close(watch)
 
 
 def _environ_of_host(given: Mapping[str, Any]) -> None:
@@ -157,6 +172,14 @@ def _memory_of_no_process(given: Mapping[str, Any]) -> None:  # noqa: ARG001 - a
     os.close(os.memfd_create("x"))
 
 
+def _memory_of_no_mapping(given: Mapping[str, Any]) -> None:  # noqa: ARG001 - as above
+    with mmap.mmap(-1, mmap.PAGESIZE) as shared:
+        shared[0] = 1
+        shared.madvise(mmap.MADV_DONTNEED)
+        if shared[0] != 1:
+            _refuse("what is in no size is gone")
+
+
 def _outlive_host(given: Mapping[str, Any]) -> None:  # noqa: ARG001 - as above
     signal = ctypes.c_int(0)
     _libc(LIBC.prctl(PR_GET_PDEATHSIG, ctypes.byref(signal)))
@@ -202,6 +225,8 @@ ATTEMPTS: dict[str, Attempt] = {
     "stat_outside": _stat_outside,
     "chmod_outside": _chmod_outside,
     "utime_outside": _utime_outside,
+    "attributes_outside": _attributes_outside,
+    "watch_outside": _watch_outside,
     "environ_of_host": _environ_of_host,
     "trace_host": _trace_host,
     "signal_host": _signal_host,
@@ -218,6 +243,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "child_that_stays": _child_that_stays,
     "allocate_beyond": _allocate_beyond,
     "memory_of_no_process": _memory_of_no_process,
+    "memory_of_no_mapping": _memory_of_no_mapping,
     "outlive_host": _outlive_host,
     "environment": _environment,
     "descriptors": _descriptors,

@@ -22,17 +22,15 @@ SECCOMP_SET_MODE_FILTER = 1
 AF_UNIX, SOCK_STREAM, SOCK_KIND = 1, 1, 0xF
 CLONE_THREAD, CLONE_PARENT = 0x00010000, 0x00008000
 CLONE_NAMESPACES = 0x7E020000
-OWNERS = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX: a signal to any process of the same user
-PIPE_SIZE = 1031  # F_SETPIPE_SZ: memory that is nobody's
-TERMINALS = (
-    0x5412,
-    0x541C,
-    0x8901,
-    0x8902,
-    0x40086602,
-    0x401C5820,
-)  # TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR
-OWN_STATE = (1, 4, 35, 0x59616D61)  # PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_PTRACER
+MSG_OOB = 1  # of UNIX sockets: nobody's need, and more than once the kernel's undoing
+MAP_KIND, MAP_SHARED, MAP_SHARED_VALIDATE = 0x2F, 0x21, 0x23  # each with MAP_ANONYMOUS
+MADV_PAGEOUT = 21
+FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034)
+"""Copies of descriptors, their flags, locks, and what is asked alone. Not: whom it signals, leases, watches, the size of a pipe."""
+IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX. File systems change files, and terminals what is typed, by others."""
+PRCTL = (2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)
+"""PR_SET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_VMA, and what is asked alone."""
 
 YES: list[Instruction] = [(RETURN, 0, 0, ALLOW)]
 NO: list[Instruction] = [(RETURN, 0, 0, ERRNO | errno.EPERM)]
@@ -75,16 +73,25 @@ def install(pid: int, *, children: bool) -> None:
 def _judged(pid: int, *, children: bool) -> dict[str, list[Instruction]]:
     """The calls that depend on their arguments."""
     own, only_this_one = _equal(0, (pid,), YES, NO), _equal(0, (0, pid), YES, NO)
+    to_nobody = _equal(4, (0,), _equal(4, (0,), YES, NO, high=True), NO)
     rules = {
         "clone": _has(0, CLONE_NAMESPACES | CLONE_PARENT, NO, YES)
         if children
         else _has(0, CLONE_NAMESPACES, NO, _has(0, CLONE_THREAD, YES, NO)),
         "clone3": NO_SUCH,  # its flags are behind a pointer, where no filter can see; the C library then takes `clone`
         "socketpair": _equal(0, (AF_UNIX,), _equal(1, (SOCK_STREAM,), YES, NO, mask=SOCK_KIND), NO),
-        "sendto": _equal(4, (0,), _equal(4, (0,), YES, NO, high=True), NO),
-        "fcntl": _equal(1, (*OWNERS, PIPE_SIZE), NO, YES),
-        "ioctl": _equal(1, TERMINALS, NO, YES),
-        "prctl": _equal(0, OWN_STATE, NO, YES),
+        "sendto": _has(3, MSG_OOB, NO, to_nobody),
+        "sendmsg": _has(2, MSG_OOB, NO, YES),
+        "sendmmsg": _has(3, MSG_OOB, NO, YES),
+        "recvfrom": _has(3, MSG_OOB, NO, YES),
+        "recvmsg": _has(2, MSG_OOB, NO, YES),
+        "recvmmsg": _has(3, MSG_OOB, NO, YES),
+        # What such a mapping holds stays when it is mapped nowhere: no size of a process shows it, and none limits it.
+        "mmap": _equal(3, (MAP_SHARED, MAP_SHARED_VALIDATE), NO, YES, mask=MAP_KIND),
+        "madvise": _equal(2, (MADV_PAGEOUT,), NO, YES),  # nor what is swapped out
+        "fcntl": _equal(1, FCNTL, YES, NO),
+        "ioctl": _equal(1, IOCTL, YES, NO),
+        "prctl": _equal(0, PRCTL, YES, NO),
         "prlimit64": only_this_one,
         "setpriority": _equal(0, (0,), _equal(1, (0, pid), YES, NO), NO),
         "ioprio_set": NO,
