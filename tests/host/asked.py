@@ -71,14 +71,15 @@ async def held(asked: dict[str, Any]) -> None:
         program = Program(file=asked["folder"] + "/program.py", arguments={"host": os.getpid()} | asked.get("arguments", {}))
         worker = await Launcher(features).launch(policy, program, stdout=1, stderr=2, warm=forks)
         ended = asyncio.ensure_future(worker.wait())
-        too_much = asyncio.ensure_future(exceeded(worker, limits.memory))
+        too_much = asyncio.ensure_future(exceeded(worker, memory=limits.memory, threads=limits.processes))
         await asyncio.wait([ended, too_much], return_when=asyncio.FIRST_COMPLETED)
-        held = 0
+        told = {"held": 0}
         if not ended.done():
             held = too_much.result()
+            told = {"held": held.memory} if held.memory > limits.memory else {"threads": held.threads}
             worker.kill()
         too_much.cancel()
-        print(json.dumps({"status": await ended, "held": held}), flush=True)
+        print(json.dumps({"status": await ended} | told), flush=True)
         worker.sock.close()
 
 

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(run: Run, folder: Path, tier: str, body: str, **more: Any) -> dict[str, Any]:
-    """What a worker said that ran this code, in one JSON object if any; how it ended; and how much it held if that was too much."""
+    """What a worker said that ran this code, in one JSON object if any; how it ended; and how much it held, or how many threads, if that was too much."""
     code = "import ctypes, errno, json, mmap, os, threading, time\ndef main(controls, arguments):\n" + textwrap.indent(
         textwrap.dedent(body), "    "
     )
@@ -65,6 +65,70 @@ def test_mappings_that_no_limit_of_the_process_counts_are_seen_by_the_host(who: 
     ended = ran(who(), folder, tier, body, limits={"memory": 96 * MIB})
     assert ended["status"] == 128 + 9
     assert 96 * MIB < ended["held"] < 700 * MIB
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="needs linux: the numbers are those of x86-64")
+@pytest.mark.proves("sandbox.limits")
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("who", WHO)
+def test_a_worker_whose_first_thread_has_ended_is_seen_all_the_same(who: Callable[[], Run], tier: str, folder: Path) -> None:
+    body = (
+        TRY
+        + """
+def take():
+    hoard = mmap.mmap(-1, 700 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x100)
+    for at in range(0, len(hoard), 4096): hoard[at] = 1
+    time.sleep(60)
+threading.Thread(target=take).start()
+code(60, 0)  # exit, of this thread
+"""
+    )
+    ended = ran(who(), folder, tier, body, limits={"memory": 96 * MIB})
+    assert ended["status"] == 128 + 9
+    assert 96 * MIB < ended["held"] < 700 * MIB
+
+
+@pytest.mark.proves("sandbox.limits")
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("who", WHO)
+def test_threads_end_at_the_limit(who: Callable[[], Run], tier: str, folder: Path) -> None:
+    body = (
+        SAY
+        + """
+threading.stack_size(32768)
+made = 0
+try:
+    while made < 2000:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        made += 1
+except RuntimeError:
+    say(refused=made)
+    os._exit(0)
+time.sleep(60)
+"""
+    )
+    ended = ran(who(), folder, tier, body, limits={"processes": 20, "memory": 1 << 30})
+    if "refused" in ended:  # by the kernel, where it counts
+        assert 0 < ended["refused"] < 20
+        assert ended["status"] == 0
+    else:
+        assert ended["status"] == 128 + 9
+        assert ended["threads"] > 20
+
+
+@pytest.mark.proves("sandbox.limits")
+@pytest.mark.parametrize("tier", TIERS)
+def test_tables_of_pages_are_bounded_by_the_size_of_what_they_map(tier: str, folder: Path) -> None:
+    body = (
+        SAY
+        + """
+try:
+    mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)  # MAP_NORESERVE: no data, and none in memory
+except OSError as error:
+    say(refused=errno.errorcode[error.errno])
+"""
+    )
+    assert ran(as_oneself(), folder, tier, body) == {"refused": "ENOMEM", "status": 0, "held": 0}
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="needs linux: the numbers are those of x86-64")
@@ -126,6 +190,20 @@ except MemoryError:
 def test_a_worker_that_spins_ends_when_its_seconds_are_used(tier: str, folder: Path) -> None:
     ended = ran(as_oneself(), folder, tier, "while True: pass", limits={"cpu_seconds": 1})
     assert ended["status"] == 128 + (9 if tier == "A" else 24)  # SIGXCPU is one of those that the first process of a namespace is spared
+
+
+@pytest.mark.proves("sandbox.limits")
+def test_a_worker_whose_seconds_are_counted_does_not_fork_for_more_of_them(folder: Path) -> None:
+    body = (
+        SAY
+        + """
+try:
+    os.fork()
+except PermissionError:
+    say(refused=True)
+"""
+    )
+    assert ran(as_oneself(), folder, "A", body, limits={"cpu_seconds": 10}) == {"refused": True, "status": 0, "held": 0}
 
 
 @pytest.mark.proves("sandbox.limits")

@@ -103,10 +103,11 @@ async def test_a_killed_worker_is_reaped(features: Features, policy: Policy, now
     launcher = Launcher(features if tier == "A" else replace(features, namespaces=(), own_root=False))
     worker = await launcher.launch(policy, program(policy, STAYS), stdout=nowhere, stderr=nowhere)
     assert await said(worker) == b"up"
-    assert worker.resident() > 1 << 20
+    assert worker.held().memory > 1 << 20
+    assert worker.held().threads == 1
     worker.kill()
     assert await worker.wait() == 128 + signal.SIGKILL
-    assert worker.resident() == 0
+    assert worker.held() == (0, 0)
 
 
 async def test_without_process_descriptors_a_thread_waits_for_the_end(

@@ -26,7 +26,8 @@ class ExtensionSettings(Record, frozen=True):
     ] = False
     memory_mb: Annotated[Megabytes, Meta(description="The most memory that it may hold, with all that it started.")] = 256
     cpu_seconds: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Processor time of one process of its; without it, any.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Processor time of its whole life, in which it cannot fork then; without it, any."),
     ] = None
     idle_seconds: Annotated[float, Meta(ge=0, description="Without a call for so long it is stopped until the next one; 0: never.")] = 600
 

@@ -29,7 +29,7 @@ from trunkline.host.sandbox.policy import Policy
 from trunkline_sdk.rpc.errors import RpcError
 from trunkline_sdk.rpc.peer import Peer
 
-Cause = Literal["asked", "exited", "killed", "memory", "cpu", "unresponsive", "activation", "config", "launch"]
+Cause = Literal["asked", "exited", "killed", "memory", "processes", "cpu", "unresponsive", "activation", "config", "launch"]
 
 DUMP_SECONDS = 0.3
 """That a worker has to write its stacks before it is killed."""
@@ -304,9 +304,12 @@ class Worker:
         self._finish(ending(status))
 
     async def _until_too_large(self, launched: Launched) -> None:
-        most = self.policy.limits.memory
-        held = await memory.exceeded(launched, most)
-        self._finish(End("memory", f"it held {held >> 20} MiB of memory, and {most >> 20} MiB are the most"))
+        limits = self.policy.limits
+        held = await memory.exceeded(launched, memory=limits.memory, threads=limits.processes)
+        if held.memory > limits.memory:
+            self._finish(End("memory", f"it held {held.memory >> 20} MiB of memory, and {limits.memory >> 20} MiB are the most"))
+        else:
+            self._finish(End("processes", f"it had {held.threads} processes and threads, and {limits.processes} are the most"))
 
     async def _until_hung_up(self) -> None:
         why = await self._line.channel.wait_closed()

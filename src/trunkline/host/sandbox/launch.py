@@ -89,9 +89,9 @@ class Launched:
                 (self._cgroup / "cgroup.kill").write_text("1")
         self._child.signal(signal.SIGKILL)
 
-    def resident(self) -> int:
-        """Bytes that it and what it forked hold in memory now; 0 once it has ended."""
-        return memory.resident(self.pid) if self.alive else 0
+    def held(self) -> memory.Held:
+        """What it and what it forked hold now; nothing, once it has ended."""
+        return memory.held(self.pid) if self.alive else memory.Held(0, 0)
 
 
 @dataclass(frozen=True, slots=True)

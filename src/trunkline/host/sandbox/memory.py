@@ -1,48 +1,69 @@
-"""How much memory a worker holds, by what the kernel says of its processes; and word when that is too much.
+"""How much memory a worker holds, and how many threads, by what the kernel says of its processes; and word when that is too much.
 
-Where no cgroup limits it, this is what does: a limit of the process itself (RLIMIT_DATA) is one of good manners, for shared mappings and
-forks are not counted by it. Pages that a fork shares with its parent count twice.
+Where no cgroup limits it, this is what does: a limit of the process itself (RLIMIT_DATA) is one of good manners, for stacks and forks are
+not counted by it, and processes are counted by the kernel only for a user of their own. Pages that a fork shares with its parent count twice.
 """
 
 import asyncio
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 EVERY = 0.05
 """Seconds between two looks; a look costs some 20 µs."""
 PAGE = os.sysconf("SC_PAGESIZE")
 
 
+class Held(NamedTuple):
+    """What a worker holds, with all that it forked.
+
+    Attributes:
+        memory: bytes.
+        threads: of all its processes.
+    """
+
+    memory: int
+    threads: int
+
+
 class Holds(Protocol):
     """A worker."""
 
-    @property
-    def alive(self) -> bool:
-        """Whether it still runs."""
-        ...
-
-    def resident(self) -> int:
-        """Bytes."""
+    def held(self) -> Held:
+        """What it holds now."""
         ...
 
 
-def resident(pid: int) -> int:
-    """Bytes in memory of a process and of all below it; of one that is gone, 0."""
+def held(pid: int) -> Held:
+    """What a process and all below it hold; nothing, once it is gone."""
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-        below = [child for thread in os.listdir(f"/proc/{pid}/task") for child in _children(pid, thread)]
-    except (OSError, IndexError):
-        return 0
-    return pages * PAGE + sum(resident(int(child)) for child in below)
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return Held(0, 0)
+    below = [held(int(child)) for thread in threads for child in _children(pid, thread)]
+    return Held(_resident(pid, threads) + sum(each.memory for each in below), len(threads) + sum(each.threads for each in below))
 
 
-async def exceeded(worker: Holds, most: int) -> int:
-    """Wait until a worker holds more than so many bytes; how many. Never returns of one that ends before: cancel it then."""
+async def exceeded(worker: Holds, *, memory: int, threads: int) -> Held:
+    """Wait until a worker holds more than so many bytes, or threads; what it holds. Never returns of one that ends before: cancel it then."""
     while True:
-        if (held := worker.resident()) > most:
-            return held
+        now = worker.held()
+        if now.memory > memory or now.threads > threads:
+            return now
         await asyncio.sleep(EVERY)
+
+
+def _resident(pid: int, threads: Iterable[str]) -> int:
+    """Bytes of a process in memory, asked of its threads one after another: the first one may have ended, and knows of none then."""
+    for thread in threads:
+        try:
+            pages = int(Path(f"/proc/{pid}/task/{thread}/statm").read_text(encoding="ascii").split()[1])
+        except (OSError, IndexError):
+            continue
+        if pages:
+            return pages * PAGE
+    return 0
 
 
 def _children(pid: int, thread: str) -> list[str]:

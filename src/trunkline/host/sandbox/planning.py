@@ -20,6 +20,9 @@ NEEDS = {
     "C": "Landlock, or namespaces with a root of its own, and seccomp",
 }
 TCP_ABI = 4
+MAPPED = 8 << 30
+"""Bytes of address space beyond what a worker may hold: for libraries, and for the stacks and arenas of threads. What maps them (1/512 of
+it) is in no size of a process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,7 @@ class Plan:
         namespaces: that it is forked into.
         steps: by name, with their values, in the order in which they are done.
         controls: what is applied and what is absent, for the worker's hello.
-        children: whether it may fork: where no fork outlives it.
+        children: whether it may fork: where no fork outlives it, and none has seconds of its own.
         user: of the pool, whom it becomes; `None`: it stays the host's.
     """
 
@@ -73,19 +76,21 @@ def plan(policy: Policy, features: Features, reach: Reach, *, parent: int = 0) -
         steps.append(("root", seen))
     if features.linux:
         steps.append(("user", {"user": user}))
-    steps.append(("limits", _limits(policy, own_users=user is not None or "user" in namespaces)))
+    limits = _limits(policy, own_users=user is not None or "user" in namespaces, linux=features.linux)
+    steps.append(("limits", limits))
     if features.linux:
         steps += [("parent", {"pid": parent}), ("no_new_privileges", {})]
     if features.landlock:
         steps.append(("landlock", {"abi": features.landlock, **seen}))
+    children = own_root and policy.limits.cpu_seconds is None
     if features.seccomp:
-        steps.append(("seccomp", {"children": own_root}))
+        steps.append(("seccomp", {"children": children}))
     return Plan(
         tier=tier,
         namespaces=namespaces,
         steps=tuple(steps),
-        controls=_controls(policy, features, namespaces, user, own_root=own_root),
-        children=own_root,
+        controls=_controls(policy, features, namespaces, user, limits, own_root=own_root),
+        children=children,
         user=user,
     )
 
@@ -98,9 +103,11 @@ def _tier(features: Features) -> Tier:
     return "B" if "net" in features.namespaces and features.landlock >= TCP_ABI else "C"
 
 
-def _limits(policy: Policy, *, own_users: bool) -> dict[str, int]:
+def _limits(policy: Policy, *, own_users: bool, linux: bool) -> dict[str, int]:
     limits = policy.limits
     most = {"CORE": 0, "DATA": limits.memory, "NOFILE": limits.open_files, "FSIZE": limits.file_size}
+    if linux:
+        most |= {"AS": limits.memory + MAPPED, "NICE": 0, "RTPRIO": 0}
     if own_users:  # else all that this user runs on the machine would be counted
         most["NPROC"] = limits.processes
     if limits.cpu_seconds is not None:
@@ -108,7 +115,9 @@ def _limits(policy: Policy, *, own_users: bool) -> dict[str, int]:
     return most
 
 
-def _controls(policy: Policy, features: Features, namespaces: tuple[str, ...], user: int | None, *, own_root: bool) -> tuple[Control, ...]:
+def _controls(
+    policy: Policy, features: Features, namespaces: tuple[str, ...], user: int | None, limits: Mapping[str, int], *, own_root: bool
+) -> tuple[Control, ...]:
     def applied(control: str, by: str, detail: str = "") -> Control:
         return Control(control, by, "applied", detail)
 
@@ -120,10 +129,7 @@ def _controls(policy: Policy, features: Features, namespaces: tuple[str, ...], u
         either("namespaces", ", ".join(namespaces) or "none", there=bool(namespaces)),
         either("own_root", "mount namespace", there=own_root),
         either("user", f"user {user}" if user is not None else "the host's own, without capabilities", there=features.linux),
-        applied(
-            "limits",
-            ", ".join(f"{name} {most}" for name, most in _limits(policy, own_users=user is not None or "user" in namespaces).items()),
-        ),
+        applied("limits", ", ".join(f"{name} {most}" for name, most in limits.items())),
         applied("memory", "cgroup memory.max" if features.cgroup else "the host looks every 50 ms", f"{policy.limits.memory} bytes"),
         either("parent_death", "SIGKILL when the host ends", there=features.linux),
         either("no_new_privileges", "prctl", there=features.linux),

@@ -17,10 +17,10 @@ Tier = Literal["A", "B", "C", "D"]
 class Limits:
     """Attributes:
     memory: bytes of the worker with all that it forked.
-    cpu_seconds: of its whole life; `None`: as many as it likes.
+    cpu_seconds: of its whole life, and then it cannot fork; `None`: as many as it likes.
     open_files: descriptors.
     file_size: bytes of any file that it writes.
-    processes: processes and threads, where it has a user or a user namespace of its own.
+    processes: processes and threads.
     """
 
     memory: int = 256 << 20

@@ -88,6 +88,9 @@ def test_a_worker_may_fork_only_where_its_forks_end_with_it() -> None:
         assert made.children is children
         assert ("pid" in made.namespaces) is children
         assert dict(made.steps).get("seccomp", {"children": children}) == {"children": children}
+    counted = planned(FULL, replace(POLICY, limits=Limits(cpu_seconds=7)))
+    assert not counted.children
+    assert dict(counted.steps)["seccomp"] == {"children": False}
 
 
 def test_processes_are_counted_only_where_they_are_the_workers_own() -> None:
@@ -95,6 +98,7 @@ def test_processes_are_counted_only_where_they_are_the_workers_own() -> None:
     assert "NPROC" not in dict(planned(replace(FULL, namespaces=(), own_root=False)).steps)["limits"]
     limits = dict(planned(FULL, replace(POLICY, limits=Limits(cpu_seconds=7))).steps)["limits"]
     assert limits["CPU"] == 7
+    assert (limits["AS"], limits["NICE"], limits["RTPRIO"]) == ((256 << 20) + (8 << 30), 0, 0)
 
 
 def test_what_is_absent_is_told_as_absent() -> None:
