@@ -14,6 +14,7 @@ from tests.host.users import Run, as_oneself, as_somebody
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sandbox")]
 
 MIB = 1 << 20
+FD = Path("/proc/self/fd")
 WHO = [
     pytest.param(as_oneself, id="root", marks=pytest.mark.needs("root")),
     pytest.param(as_somebody, id="an ordinary user", marks=pytest.mark.needs("interpreter_for_all")),
@@ -114,6 +115,37 @@ time.sleep(60)
     else:
         assert ended["status"] == 128 + 9
         assert ended["threads"] > 20
+
+
+@pytest.mark.skipif(not (FD.exists() and FD.stat().st_size), reason="needs linux: from 6.2 on descriptors can be counted")
+@pytest.mark.proves("sandbox.limits")
+def test_buffers_of_sockets_count(folder: Path) -> None:
+    body = (
+        SAY
+        + """
+import socket
+kept = []
+def fill():
+    for _ in range(100):
+        pair = socket.socketpair()
+        kept.append(pair)
+        for end in pair:
+            end.setblocking(False)
+            try:
+                while True: end.send(bytes(65536))
+            except BlockingIOError: pass
+try: socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+except PermissionError: say(size="refused")
+for _ in range(8):
+    if os.fork() == 0:
+        fill()
+        time.sleep(60)
+time.sleep(60)
+"""
+    )
+    ended = ran(as_oneself(), folder, "A", body, limits={"memory": 320 * MIB})
+    assert (ended["size"], ended["status"]) == ("refused", 128 + 9)
+    assert ended["held"] > 320 * MIB
 
 
 @pytest.mark.proves("sandbox.limits")

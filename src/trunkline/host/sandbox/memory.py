@@ -2,6 +2,8 @@
 
 Where no cgroup limits it, this is what does: a limit of the process itself (RLIMIT_DATA) is one of good manners, for stacks and forks are
 not counted by it, and processes are counted by the kernel only for a user of their own. Pages that a fork shares with its parent count twice.
+What is in the buffers of sockets is in no size of a process: each descriptor counts as if it were a full one (from Linux 6.2 on, where the
+number of descriptors is to be had for one call).
 """
 
 import asyncio
@@ -13,6 +15,8 @@ from typing import NamedTuple, Protocol
 EVERY = 0.05
 """Seconds between two looks; a look costs some 20 µs."""
 PAGE = os.sysconf("SC_PAGESIZE")
+BUFFER = 208 << 10
+"""Bytes of a socket's buffer, as the kernel makes it; a worker cannot have larger ones."""
 
 
 class Held(NamedTuple):
@@ -55,15 +59,22 @@ async def exceeded(worker: Holds, *, memory: int, threads: int) -> Held:
 
 
 def _resident(pid: int, threads: Iterable[str]) -> int:
-    """Bytes of a process in memory, asked of its threads one after another: the first one may have ended, and knows of none then."""
+    """Bytes of a process, asked of its threads one after another: the first one may have ended, and knows of none then."""
     for thread in threads:
         try:
             pages = int(Path(f"/proc/{pid}/task/{thread}/statm").read_text(encoding="ascii").split()[1])
         except (OSError, IndexError):
             continue
         if pages:
-            return pages * PAGE
+            return pages * PAGE + _descriptors(pid) * BUFFER
     return 0
+
+
+def _descriptors(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}/fd").st_size
+    except OSError:
+        return 0
 
 
 def _children(pid: int, thread: str) -> list[str]:

@@ -4,13 +4,14 @@ NEWEST = 450
 """What was numbered later (Linux 6.5 on) is answered as an older kernel would: there is no such call. Libraries know what to do then."""
 
 DENIED: dict[str, tuple[int | None, int | None]] = {
-    # sockets: there is the one that the worker was given, and pairs
+    # sockets: there is the one that the worker was given, and pairs, with buffers of the usual size
     "socket": (41, 198),
     "bind": (49, 200),
     "listen": (50, 201),
     "accept": (43, 202),
     "accept4": (288, 242),
     "connect": (42, 203),
+    "setsockopt": (54, 208),
     # other programs, other roots, other namespaces
     "execve": (59, 221),
     "execveat": (322, 281),
