@@ -8,13 +8,15 @@ import sys
 
 PACKAGES = os.path.abspath(__file__).rsplit(os.sep, 5)[0]
 """The folder that holds `trunkline`."""
-FIRST_SPARE, LAST = 5, 0x7FFFFFFF
+FIRST_SPARE = 5
 
 
 def main(what: list[str]) -> int:
     """Do what the argument says."""
     standard = list(sys.path)  # `-I` leaves this folder out
     sys.path.append(PACKAGES)
+    from trunkline.host.sandbox.inside.privileges import close_from
+
     if what == ["detect"]:
         from trunkline.host.sandbox.inside.detection import tell as do
     elif what == ["serve"]:
@@ -23,7 +25,7 @@ def main(what: list[str]) -> int:
         from trunkline.host.sandbox.inside.worker import cold as do
     sys.path[:] = standard  # what is ours is imported; a worker finds none of it
     if what != ["detect"]:
-        os.closerange(FIRST_SPARE, LAST)
+        close_from(FIRST_SPARE)
     do()
     return 0
 

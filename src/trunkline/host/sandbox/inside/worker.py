@@ -24,10 +24,10 @@ from types import ModuleType
 from typing import Any, NoReturn, TextIO
 
 from trunkline.host.sandbox.inside.namespaces import fork
+from trunkline.host.sandbox.inside.privileges import close_from
 from trunkline.host.sandbox.inside.steps import apply
 
 CHANNEL, TALK = 3, 4
-LAST = 0x7FFFFFFF
 FAILED = 70
 """Exit status: the sandbox could not be made."""
 
@@ -98,7 +98,7 @@ def _fork_for(given: list[int]) -> None:
     # They lie above the five that a worker has: this process has had its own five since its start.
     for descriptor, becomes in zip(given, (1, 2, CHANNEL, TALK), strict=True):
         os.dup2(descriptor, becomes)
-    os.closerange(TALK + 1, LAST)
+    close_from(TALK + 1)
     # What a stream knows of its file, as whether one can seek in it, is from when it was made: these are of other files.
     sys.stdout = sys.__stdout__ = _written(1)
     sys.stderr = sys.__stderr__ = _written(2)
