@@ -333,6 +333,10 @@ REQUIREMENTS = {
     "sandbox.limits": Requirement(
         "Memory, CPU, processes and disk of a worker have limits that it cannot get around", "docs/guides/sandbox.md"
     ),
+    "sandbox.warm": Requirement(
+        "The warm interpreter knows nothing of workers, forks none that is not in its sandbox, and is started anew when it has ended",
+        "docs/decisions/0019-sandbox.md",
+    ),
     "sandbox.lifetime": Requirement(
         "No worker, and nothing that one forked, outlives the host or itself by a second, in tiers A to C",
         f"{FIELD}: modelcontextprotocol/python-sdk#2231",

@@ -8,10 +8,11 @@ from types import TracebackType
 from typing import Self
 
 from trunkline.base.aio import Tasks
+from trunkline.base.clock import Clock
 from trunkline.base.log import Logger
-from trunkline.errors import LaunchFailed, TrunklineError
+from trunkline.errors import TrunklineError
 from trunkline.host.sandbox.features import detect
-from trunkline.host.sandbox.forks import ForkServer, fork_server
+from trunkline.host.sandbox.forks import Warm
 from trunkline.host.sandbox.launch import Launched, Launcher, Program
 from trunkline.host.sandbox.policy import SDK, Interpreter, Policy
 from trunkline.host.sandbox.probe import Prober
@@ -25,13 +26,14 @@ PROBE_SECONDS = 5.0
 class Machine:
     """As `async with`: at the end the warm interpreter is gone. Workers are whoever's who launched them."""
 
-    def __init__(self, log: Logger, failed: Callable[[str, BaseException], None]) -> None:
+    def __init__(self, log: Logger, clock: Clock, failed: Callable[[str, BaseException], None]) -> None:
         self._log = log
+        self._clock = clock
         self._stack = AsyncExitStack()
         self._one_at_a_time = asyncio.Lock()
         self._launcher: Launcher | None = None
         self._prober: Prober | None = None
-        self._warm: ForkServer | None = None
+        self._warm: Warm | None = None
         self._users = Users()
         self._probes: dict[str, asyncio.Task[Report | None]] = {}
         self._tasks = Tasks(failed)
@@ -57,7 +59,8 @@ class Machine:
         """Start a process. Raises: `SandboxTooWeak`, `LaunchFailed`."""
         async with self._one_at_a_time:
             launcher = self._launcher or await self._look()
-        return await launcher.launch(policy, program, stdout=output, stderr=output, warm=self._warm)
+            warm = None if self._warm is None else await self._warm.ready()
+        return await launcher.launch(policy, program, stdout=output, stderr=output, warm=warm)
 
     async def report(self, policy: Policy) -> Report | None:
         """What probes found of a policy that was launched; nothing, where it cannot be probed."""
@@ -81,10 +84,10 @@ class Machine:
     async def _look(self) -> Launcher:
         features = await detect()
         if features.linux:
-            try:
-                self._warm = await self._stack.enter_async_context(fork_server(Interpreter.running(*SDK)))
-            except LaunchFailed as error:
-                self._log.warning("extensions start slowly", reason=error.message)
+            self._warm = await self._stack.enter_async_context(Warm(Interpreter.running(*SDK), self._clock, self._slow))
         launcher = self._launcher = Launcher(features)
         self._prober = Prober(launcher)
         return launcher
+
+    def _slow(self, reason: str) -> None:
+        self._log.warning("extensions start slowly", reason=reason)

@@ -59,7 +59,7 @@ class Supervisor:
         self._log = log
         self._keepers: dict[str, Keeper] = {}
         self._tasks = Tasks(self._failed)
-        self._machine = Machine(log, self._failed)
+        self._machine = Machine(log, clock, self._failed)
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="extension logs")
         self._pulse = Pulse(clock)
         self._beats = False

@@ -112,7 +112,7 @@ class Launcher:
             program: what runs in it.
             stdout: a descriptor that it writes to: a pipe, for of a file it could cut what others wrote.
             stderr: likewise.
-            warm: forks it, if it still lives; else an interpreter is started.
+            warm: forks it, if it still lives; else an interpreter is started. One that does not fork in time is ended.
 
         Raises:
             SandboxTooWeak: this machine cannot do what the policy asks at least.
@@ -129,9 +129,7 @@ class Launcher:
                     cgroup = self._cgroup(policy)
                     await birth.talk.say(_order(policy, chosen, program))
                     given = (stdout, stderr, theirs.fileno(), their_talk.fileno())
-                    if warm is not None and warm.alive:
-                        warm.fork(*given)
-                    else:
+                    if warm is None or not warm.alive or not warm.fork(chosen.namespaces, *given):
                         birth.launcher = Child(spawn(*given))
                     theirs.close()
                     their_talk.close()  # so that what the launcher does not say is an end, not a silence
@@ -143,6 +141,8 @@ class Launcher:
                     await birth.talk.say({})
         except BaseException as error:
             channel.close()
+            if isinstance(error, TimeoutError) and warm is not None and birth.child is None:
+                warm.end()
             with suppress(TimeoutError):
                 async with asyncio.timeout(SECONDS):
                     await birth.abandon(stuck=isinstance(error, TimeoutError))

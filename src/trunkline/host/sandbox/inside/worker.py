@@ -28,6 +28,8 @@ from trunkline.host.sandbox.inside.privileges import close_from
 from trunkline.host.sandbox.inside.steps import apply
 
 CHANNEL, TALK = 3, 4
+MOST_ASKED = 4096
+"""Bytes of the names of a worker's namespaces."""
 FAILED = 70
 """Exit status: the sandbox could not be made."""
 
@@ -64,8 +66,9 @@ def cold() -> None:
 def serve() -> None:
     """Fork workers for whoever is at the other end of the channel, until that end is closed.
 
-    First, on the talk: `{"packages", "preload"}`: modules to import, once for all workers. Then on the channel, for each worker, one byte
-    with its four descriptors: stdout, stderr, channel, talk. Raises: `OSError`, `ValueError`, `ImportError`.
+    First, on the talk: `{"packages", "preload"}`: modules to import, once for all workers. Then on the channel, for each worker, the list of
+    its namespaces with its four descriptors: stdout, stderr, channel, talk. A worker's order is read by the worker alone, so that none finds
+    what another was told. Raises: `OSError`, `ValueError`, `ImportError`.
     """
     first = _read_order(TALK)
     sys.meta_path.insert(0, Packages(first["packages"]))
@@ -75,34 +78,40 @@ def serve() -> None:
     _say(TALK, applied=True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), TALK)  # so that what comes has higher numbers
     with socket.socket(fileno=CHANNEL) as asked:
-        while given := socket.recv_fds(asked, 1, 4)[1]:
+        while True:
+            namespaces, given, _, _ = socket.recv_fds(asked, MOST_ASKED, 4)
+            if not given:
+                return
             with suppress(OSError):  # the host has given this one up; the fork, if there is one, sees it too
-                _fork_for(given)
+                _fork_for(json.loads(namespaces), given)  # noqa: TID251 - the server's codec is not here
             for descriptor in given:
                 os.close(descriptor)
 
 
-def _fork_for(given: list[int]) -> None:
-    """Fork a worker with these descriptors; the worker never returns. Raises: `OSError`, where nobody listens."""
+def _fork_for(namespaces: Sequence[str], given: list[int]) -> None:
+    """Fork a worker with these descriptors; the worker never returns, whatever fails. Raises: `OSError`, where nobody listens."""
     talk = given[-1]
     try:
-        order = _read_order(talk)
-        child = fork(order["namespaces"])
-    except (OSError, ValueError, KeyError) as error:
+        child = fork(namespaces)
+    except OSError as error:
         _say(talk, failed=str(error))
         return
     if child:
         _say(talk, pid=child)
         return
-    os.setsid()
-    # They lie above the five that a worker has: this process has had its own five since its start.
-    for descriptor, becomes in zip(given, (1, 2, CHANNEL, TALK), strict=True):
-        os.dup2(descriptor, becomes)
-    close_from(TALK + 1)
-    # What a stream knows of its file, as whether one can seek in it, is from when it was made: these are of other files.
-    sys.stdout = sys.__stdout__ = _written(1)
-    sys.stderr = sys.__stderr__ = _written(2)
-    _live(order)
+    try:
+        os.setsid()
+        # They lie above the five that a worker has: this process has had its own five since its start.
+        for descriptor, becomes in zip(given, (1, 2, CHANNEL, TALK), strict=True):
+            os.dup2(descriptor, becomes)
+        close_from(TALK + 1)
+        # What a stream knows of its file, as whether one can seek in it, is from when it was made: these are of other files.
+        sys.stdout = sys.__stdout__ = _written(1)
+        sys.stderr = sys.__stderr__ = _written(2)
+        if order := _read_order(TALK):
+            _live(order)
+    finally:
+        os._exit(FAILED)
 
 
 def _read_order(talk: int) -> dict[str, Any]:
