@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from trunkline.errors import LaunchFailed, SandboxTooWeak
+from trunkline.host.sandbox import memory
 from trunkline.host.sandbox.features import Features, detect
 from trunkline.host.sandbox.forks import fork_server
 from trunkline.host.sandbox.launch import Launched, Launcher, Program
 from trunkline.host.sandbox.planning import Plan
 from trunkline.host.sandbox.policy import Limits, Policy
-from trunkline.host.sandbox.probe import Prober
+from trunkline.host.sandbox.probe import Prober, probe
 from trunkline.host.sandbox.users import FIRST
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sandbox")]
@@ -222,6 +223,16 @@ async def test_a_fork_server_whose_imports_fail_is_told(policy: Policy) -> None:
     with pytest.raises(LaunchFailed, match="does not start"):
         async with fork_server(policy.interpreter, ["nothing_of_the_kind"]):
             pass
+
+
+@pytest.mark.proves("sandbox.report")
+async def test_a_host_that_cannot_see_what_a_worker_holds_says_so(
+    features: Features, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "held", lambda _: memory.Held(0, 0))  # as where /proc hides the processes of others
+    report = await probe(Launcher(features), policy)
+    [found] = [finding for finding in report.findings if finding.control == "memory"]
+    assert "the host cannot see" in found.detail
 
 
 @pytest.mark.proves("sandbox.report")

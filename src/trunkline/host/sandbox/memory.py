@@ -49,6 +49,11 @@ def held(pid: int) -> Held:
     return Held(_resident(pid, threads) + sum(each.memory for each in below), len(threads) + sum(each.threads for each in below))
 
 
+def sees_forks() -> bool:
+    """Whether this kernel tells of a process's children."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
 async def exceeded(worker: Holds, *, memory: int, threads: int) -> Held:
     """Wait until a worker holds more than so many bytes, or threads; what it holds. Never returns of one that ends before: cancel it then."""
     while True:

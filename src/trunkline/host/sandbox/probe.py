@@ -13,6 +13,7 @@ from tempfile import gettempdir
 
 from trunkline.base.codec import Wire, decode
 from trunkline.errors import LaunchFailed
+from trunkline.host.sandbox import memory
 from trunkline.host.sandbox.children import nowhere
 from trunkline.host.sandbox.features import Features, detect
 from trunkline.host.sandbox.forks import ForkServer
@@ -58,6 +59,7 @@ async def probe(launcher: Launcher, policy: Policy, *, warm: ForkServer | None =
         with nowhere() as unheard:
             program = Program(file=str(folder / "attempts.py"), arguments=arguments)
             worker = await launcher.launch(tried, program, stdout=unheard, stderr=unheard, warm=warm)
+        watched = worker.held().memory > 0 and memory.sees_forks()
         try:
             with worker.sock:
                 async with asyncio.timeout(SECONDS):
@@ -70,7 +72,8 @@ async def probe(launcher: Launcher, policy: Policy, *, warm: ForkServer | None =
     outcomes = {line.attempt: line.outcome for line in (decode(line, _Said) for line in said.splitlines())}
     if not outcomes:
         raise LaunchFailed("the probe of the sandbox says nothing")
-    return judge(outcomes, worker.plan, kernel=launcher.features.kernel, cgroup=launcher.features.cgroup is not None)
+    features = launcher.features
+    return judge(outcomes, worker.plan, kernel=features.kernel, cgroup=features.cgroup is not None, watched=watched)
 
 
 class _Said(Wire, frozen=True):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from trunkline.base.codec import Record
+from trunkline.base.codec import Record, replace
 from trunkline.host.sandbox.planning import Plan
 from trunkline.host.sandbox.policy import Tier
 
@@ -68,25 +68,38 @@ class Report(Record, frozen=True):
     findings: tuple[Finding, ...]
 
 
-def judge(outcomes: Mapping[str, str], plan: Plan, *, kernel: str, cgroup: bool) -> Report:
-    """Make a report of what the attempts came to. An attempt without an outcome was allowed: it ended the program that tried."""
+def judge(outcomes: Mapping[str, str], plan: Plan, *, kernel: str, cgroup: bool, watched: bool) -> Report:
+    """Make a report of what the attempts came to.
+
+    Args:
+        outcomes: by attempt. One without an outcome was allowed: it ended the program that tried.
+        plan: what was applied.
+        kernel: its release.
+        cgroup: whether the worker was in one with limits.
+        watched: whether the host saw what the worker held.
+    """
+    found = [_found(control, {name: outcomes.get(name, ALLOWED) for name in attempts}, plan) for control, attempts in CONTROLS.items()]
     return Report(
         kernel=kernel,
         tier=plan.tier,
-        findings=tuple(
-            _found(control, {name: outcomes.get(name, ALLOWED) for name in attempts}, plan, cgroup=cgroup)
-            for control, attempts in CONTROLS.items()
-        ),
+        findings=tuple(_of_memory(each, cgroup=cgroup, watched=watched) if each.control == "memory" else each for each in found),
     )
 
 
-def _found(control: str, attempts: dict[str, str], plan: Plan, *, cgroup: bool) -> Finding:
+def _found(control: str, attempts: dict[str, str], plan: Plan) -> Finding:
     allowed = [name for name, outcome in attempts.items() if outcome == ALLOWED]
     status: Status = "enforced" if not allowed else "absent" if len(allowed) == len(attempts) else "partial"
     detail = "; ".join(LEFT_OPEN.get(name, name.replace("_", " ")) for name in allowed)
-    if control == "memory" and not cgroup and status == "enforced":
-        status, detail = "partial", "enforced by polling: the host looks every 50 ms"
     return Finding(control=control, status=status, by=_means(control, plan), evidence="probe", detail=detail, attempts=attempts)
+
+
+def _of_memory(found: Finding, *, cgroup: bool, watched: bool) -> Finding:
+    """No attempt goes beyond what one process may have: what is said of all of a worker's is what was done, and what the host saw."""
+    if cgroup:
+        return replace(found, by=f"cgroup, {found.by}", evidence="applied")
+    status: Status = "absent" if found.status == "absent" and not watched else "partial"
+    seen = "enforced by polling: the host looks every 50 ms" if watched else "the host cannot see what a worker and its forks hold"
+    return replace(found, status=status, detail="; ".join(filter(None, (found.detail, seen))))
 
 
 def _means(control: str, plan: Plan) -> str:

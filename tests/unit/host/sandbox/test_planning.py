@@ -8,7 +8,7 @@ from trunkline.host.sandbox.features import Features, Reach, delegated, reach
 from trunkline.host.sandbox.inside.steps import STEPS
 from trunkline.host.sandbox.planning import Plan, plan
 from trunkline.host.sandbox.policy import Interpreter, Limits, Policy
-from trunkline.host.sandbox.report import CONTROLS, judge
+from trunkline.host.sandbox.report import CONTROLS, Finding, judge
 from trunkline.host.sandbox.users import Users
 
 ALL = ("user", "mount", "pid", "net", "ipc", "uts")
@@ -110,13 +110,30 @@ def test_what_is_absent_is_told_as_absent() -> None:
 @pytest.mark.proves("sandbox.report")
 def test_what_was_attempted_and_never_answered_was_allowed() -> None:
     every = {attempt: "EPERM" for attempts in CONTROLS.values() for attempt in attempts}
-    found = {finding.control: finding for finding in judge(every, planned(FULL), kernel="", cgroup=True).findings}
+    found = judged(every, cgroup=True)
     assert {finding.status for finding in found.values()} == {"enforced"}
     del every["shell"]
-    found = {finding.control: finding for finding in judge(every, planned(FULL), kernel="", cgroup=False).findings}
+    found = judged(every)
     assert found["programs"].status == "absent"
     assert (found["memory"].status, found["memory"].detail) == ("partial", "enforced by polling: the host looks every 50 ms")
     assert found["files"].by == "root, user, landlock, seccomp"
+
+
+@pytest.mark.proves("sandbox.report")
+def test_what_no_attempt_tried_is_not_said_to_be_probed() -> None:
+    every = {attempt: "EPERM" for attempts in CONTROLS.values() for attempt in attempts}
+    found = judged(every, cgroup=True)
+    assert {control for control, finding in found.items() if finding.evidence == "applied"} == {"memory"}
+    assert found["memory"].by == "cgroup, limits, seccomp"
+    unseen = judged(every, watched=False)["memory"]
+    assert (unseen.status, unseen.detail) == ("partial", "the host cannot see what a worker and its forks hold")
+    nothing = judged(every | dict.fromkeys(CONTROLS["memory"], "allowed"), watched=False)["memory"]
+    assert nothing.status == "absent"
+
+
+def judged(outcomes: dict[str, str], *, cgroup: bool = False, watched: bool = True) -> dict[str, Finding]:
+    report = judge(outcomes, planned(FULL), kernel="", cgroup=cgroup, watched=watched)
+    return {finding.control: finding for finding in report.findings}
 
 
 @pytest.mark.proves("sandbox.report")
