@@ -23,7 +23,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Folder:
-    """A folder that is there. Paths are relative to it, with `/`; `.`, `..`, empty parts and NUL are refused.
+    """A folder that is there. Paths are relative to it, with `/`; `.`, `..`, empty parts, NUL and what is no text are refused.
 
     Every method raises `PermissionDenied` for a path that leads out of the folder, or to what is no plain file, and `OSError` as the system does.
     """
@@ -146,11 +146,19 @@ class Folder:
 
 def _parts(path: str) -> list[str]:
     parts = path.split("/")
-    if "\0" in path or any(part in {"", ".", ".."} for part in parts):
+    if "\0" in path or any(part in {"", ".", ".."} for part in parts) or not _is_text(path):
         raise PermissionDenied(
             f"`{path}` is no path within the folder", hint="Use names and `/` alone: no `..`, nothing before the first name."
         )
     return parts
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON can bring
+        return False
+    return True
 
 
 def _beneath(place: int, path: str, flags: int) -> int:

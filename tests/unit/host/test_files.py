@@ -42,7 +42,20 @@ def test_files_are_read_written_listed_and_removed(folder: Folder) -> None:
 
 @pytest.mark.proves("host.files")
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "../outside/secret", "deep/../../outside/secret", "", ".", "deep/", "deep//file", "./deep/file", "a\0b"]
+    "path",
+    [
+        "/etc/passwd",
+        "../outside/secret",
+        "deep/../../outside/secret",
+        "",
+        ".",
+        "deep/",
+        "deep//file",
+        "./deep/file",
+        "a\0b",
+        "a\udcff",
+        "\ud83d",
+    ],
 )
 def test_what_is_no_path_within_is_refused(folder: Folder, path: str) -> None:
     for attempt in (folder.read, folder.remove, folder.make, lambda path: folder.write(path, b"x")):
