@@ -89,6 +89,16 @@ async def test_a_worker_is_told_what_was_applied_and_its_arguments_and_has_an_em
     worker.kill()  # nobody: its number may be another's
 
 
+@pytest.mark.parametrize("warm", [False, True])
+async def test_a_worker_does_not_run_where_the_host_does(features: Features, policy: Policy, nowhere: int, warm: bool) -> None:
+    tells = "import os\ndef main(controls, arguments):\n    os.write(3, os.getcwd().encode())\n"
+    launcher = Launcher(replace(features, namespaces=(), own_root=False))
+    async with fork_server(policy.interpreter) as forks:
+        worker = await launcher.launch(policy, program(policy, tells), stdout=nowhere, stderr=nowhere, warm=forks if warm else None)
+        assert await said(worker) == b"/"
+        await worker.wait()
+
+
 async def test_a_program_that_fails_says_so_on_stderr_and_by_its_status(features: Features, policy: Policy) -> None:
     theirs, ours = os.pipe()
     worker = await Launcher(features).launch(policy, program(policy, "import nothing_of_the_kind\n"), stdout=ours, stderr=ours)

@@ -26,6 +26,7 @@ def main(what: list[str]) -> int:
     sys.path[:] = standard  # what is ours is imported; a worker finds none of it
     if what != ["detect"]:
         close_from(FIRST_SPARE)
+        os.chdir("/")  # where the host runs is nobody's business
     do()
     return 0
 
