@@ -5,12 +5,16 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trunkline.base.clock import SystemClock
+from trunkline.base.log import LogSettings, open_log
 from trunkline.errors import LaunchFailed, SandboxTooWeak
+from trunkline.host.machine import Machine
 from trunkline.host.sandbox import memory
 from trunkline.host.sandbox.features import Features, detect
 from trunkline.host.sandbox.forks import fork_server
@@ -265,3 +269,23 @@ async def test_a_policy_is_probed_at_its_first_use(features: Features, policy: P
     assert first is again is elsewhere
     await prober.report(replace(policy, limits=Limits(memory=64 << 20)))
     assert probed == [256 << 20, 64 << 20]
+
+
+@pytest.mark.needs("root")
+@pytest.mark.proves("sandbox.report")
+async def test_a_worker_that_keeps_the_hosts_user_is_not_told_of_by_a_report_on_others(policy: Policy, nowhere: int) -> None:
+    for name, mode in (("open", 0o755), ("hidden", 0o700)):
+        (Path(policy.folder) / name).mkdir()
+        (Path(policy.folder) / name).chmod(mode)
+    policy, own = (replace(policy, folder=f"{policy.folder}/{name}") for name in ("open", "hidden"))
+    faults = list[BaseException]()
+    log, writer = open_log(LogSettings(), StringIO())
+    async with Machine(log, SystemClock(), lambda _, error: faults.append(error)) as machine:
+        worker = await machine.launch(policy, program(policy, ECHO), nowhere)
+        await said(worker)
+        await worker.wait()
+        others, ours = await machine.report(policy), await machine.report(own)
+        assert others is await machine.report(replace(policy, user=FIRST + 1))
+        assert ours is not others
+    writer.close()
+    assert faults == []

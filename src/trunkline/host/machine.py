@@ -64,18 +64,20 @@ class Machine:
 
     async def report(self, policy: Policy) -> Report | None:
         """What probes found of a policy that was launched; nothing, where it cannot be probed."""
-        found = self._probes.get(policy.digest)
+        assert self._prober is not None
+        key = self._prober.key(policy)
+        found = self._probes.get(key)
         if found is None:
-            found = self._probes[policy.digest] = self._tasks.start(self._probe(policy), name="probe the sandbox")
+            found = self._probes[key] = self._tasks.start(self._probe(key, policy), name="probe the sandbox")
         return await asyncio.shield(found)  # it serves others, too
 
-    async def _probe(self, policy: Policy) -> Report | None:
+    async def _probe(self, key: str, policy: Policy) -> Report | None:
         assert self._prober is not None
         try:
             report = await self._prober.report(policy)
         except TrunklineError as error:
             self._log.warning("extension sandbox not probed", folder=policy.folder, reason=error.message)
-            del self._probes[policy.digest]
+            del self._probes[key]
             return None
         left = {finding.control: finding.detail or finding.status for finding in report.findings if finding.status != "enforced"}
         self._log.info("extension sandbox probed", tier=report.tier, kernel=report.kernel, not_enforced=left)

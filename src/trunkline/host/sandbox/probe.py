@@ -34,15 +34,23 @@ class Prober:
         self._known: dict[str, Report] = {}
         self._one_at_a_time = asyncio.Lock()
 
+    def key(self, policy: Policy) -> str:
+        """The same for policies that come to the same here. Raises: `SandboxTooWeak`."""
+        return self._as_planned(policy)[0]
+
     async def report(self, policy: Policy) -> Report:
         """What a policy enforces here. Raises: `SandboxTooWeak`, `LaunchFailed`."""
-        plan = self._launcher.plan(policy)
-        kept = replace(policy, user=policy.user if plan.user is not None else None)
-        key = f"{kept.digest} {plan.tier}"
+        key, planned = self._as_planned(policy)
         async with self._one_at_a_time:
             if key not in self._known:
-                self._known[key] = await probe(self._launcher, kept)
+                self._known[key] = await probe(self._launcher, planned)
             return self._known[key]
+
+    def _as_planned(self, policy: Policy) -> tuple[str, Policy]:
+        """With a user only if a worker becomes that user here: one who cannot read the extension's folder is nobody's choice."""
+        plan = self._launcher.plan(policy)
+        planned = replace(policy, user=policy.user if plan.user is not None else None)
+        return f"{planned.digest} {plan.tier}", planned
 
 
 async def diagnose() -> tuple[Report, Features]:
