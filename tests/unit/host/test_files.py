@@ -1,5 +1,6 @@
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from trunkline.host.files import Folder
 
 SECRET = b"canary"
 ROUNDS = 3_000
+PATIENCE = 30.0
 
 
 @pytest.fixture(params=[False, True], ids=["the kernel resolves", "part by part"])
@@ -117,7 +119,10 @@ def test_links_that_come_and_go_meanwhile_lead_nowhere(folder: Folder, tmp_path:
     seen: set[bytes] = set()
     refused = 0
     try:
-        for number in range(ROUNDS):
+        number, deadline = 0, time.monotonic() + PATIENCE
+        while number < ROUNDS or not (seen and refused):  # on a busy machine one thread may have all the rounds for itself
+            assert time.monotonic() < deadline
+            number += 1
             try:
                 seen.add(folder.read("deep/file"))
                 folder.write(f"deep/{number}", b"x")
