@@ -135,19 +135,19 @@ class Broker:
         try:
             read = _read(params, found.notice.params)
         except RpcError as error:
-            self.odd(line, f"`{method}`: {error.message}")
+            self.odd(line.extension, f"`{method}`: {error.message}")
         else:
             found.notice.do(found.service, line, read)
         return True
 
-    def odd(self, line: Line, what: str) -> None:
+    def odd(self, extension: str, what: str) -> None:
         """The worker said what it may not."""
-        if not self._bucket(line.extension, "", ODD).take(self._clock.monotonic()):
-            self._log.warning("extension broke the protocol", extension=line.extension, what=printable(what, 300))
+        if not self._bucket(extension, "", ODD).take(self._clock.monotonic()):
+            self._log.warning("extension broke the protocol", extension=extension, what=printable(what, 300))
 
-    def crashed(self, line: Line, method: str, error: BaseException) -> None:
+    def crashed(self, extension: str, method: str, error: BaseException) -> None:
         """A method failed by a fault of the host."""
-        self._log.error("extension request failed", extension=line.extension, method=method, exc_info=error)
+        self._log.error("extension request failed", extension=extension, method=method, exc_info=error)
 
     def left(self, line: Line) -> None:
         """The worker's connection is over."""

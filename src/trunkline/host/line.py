@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, cast
 
@@ -39,11 +40,11 @@ class Serves(Protocol):
         """Take a notification; whether it is one of the host's methods."""
         ...
 
-    def odd(self, line: "Line", what: str, /) -> None:
+    def odd(self, extension: str, what: str, /) -> None:
         """The worker said what it may not."""
         ...
 
-    def crashed(self, line: "Line", method: str, error: BaseException, /) -> None:
+    def crashed(self, extension: str, method: str, error: BaseException, /) -> None:
         """A method failed by a fault of the host."""
         ...
 
@@ -55,10 +56,6 @@ class Serves(Protocol):
 K = TypeVar("K", bound=Kept)
 
 
-def _worker_exited() -> RpcError:
-    return RpcError("worker_exited", "the worker is gone")
-
-
 def _nobody(_method: str, _params: Raw) -> None:
     """Notifications that nobody knows are passed over."""
 
@@ -67,7 +64,7 @@ class Line:
     """The connection of one worker, and the `Handle` of its channel.
 
         async with broker.handler(extension, grants) as line:
-            channel = line.open(Peer("host"), gone=…, heard=…)
+            channel = line.open(Peer("host"), heard=…)
             await loop.connect_accepted_socket(lambda: channel, sock)
             channel.welcome(await channel.greeted())
             value = await line.call("tool", params, user="usr_…", seconds=30)
@@ -89,7 +86,7 @@ class Line:
         self._bound: dict[int, set[asyncio.Task[Any]]] = {}
         self._kept: dict[type, Kept] = {}
         self._closing = AsyncExitStack()
-        self._tasks = Tasks(lambda name, error: serves.crashed(self, name, error))
+        self._tasks = Tasks(partial(serves.crashed, extension))
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,12 +99,11 @@ class Line:
         self._channel = None  # it holds this one
         self._serves.left(self)
 
-    def open(self, peer: Peer, *, gone: Callable[[], RpcError] = _worker_exited, heard: Callable[[str, Raw], None] = _nobody) -> Channel:
+    def open(self, peer: Peer, *, heard: Callable[[str, Raw], None] = _nobody) -> Channel:
         """The channel, to be connected to the worker's socket.
 
         Args:
             peer: the host's end, new.
-            gone: what calls fail with once the connection is lost.
             heard: told of notifications that are none of the host's methods.
         """
 
@@ -119,18 +115,22 @@ class Line:
             peer,
             self,
             heard=hear,
-            crashed=lambda call, error: self._serves.crashed(self, call.method, error),
-            odd=lambda what: self._serves.odd(self, what),
-            gone=gone,
+            crashed=lambda call, error: self._serves.crashed(self.extension, call.method, error),
+            odd=partial(self._serves.odd, self.extension),
+            gone=self._gone,
             guard=Guard(),
         )
         return self._channel
 
     @property
     def channel(self) -> Channel:
-        """The channel that was opened."""
-        assert self._channel is not None
+        """The channel that was opened. Raises: `RpcError`, where the connection is over."""
+        if self._channel is None:
+            raise self._gone()
         return self._channel
+
+    def _gone(self) -> RpcError:
+        return RpcError("worker_exited", f"the worker of `{self.extension}` is gone", extension=self.extension)
 
     # ------------------------------------------------------------------------------------------------ calls to the worker
     async def call(

@@ -214,7 +214,7 @@ class Worker:
                 given.close()
                 stack.push_async_callback(_bury, launched)
                 line = await stack.enter_async_context(self._line)
-                channel = line.open(Peer("host"), gone=self._gone, heard=self._heard)
+                channel = line.open(Peer("host"), heard=self._heard)
                 await asyncio.get_running_loop().connect_accepted_socket(lambda: channel, launched.sock)
                 await stack.enter_async_context(self._tasks)
                 for what, watch in {
@@ -344,9 +344,6 @@ class Worker:
         if not self._end.done():
             self._end.set_result(end)
             self._greeted.set()  # nobody waits for that any more
-
-    def _gone(self) -> RpcError:
-        return RpcError("worker_exited", f"the worker of `{self.name}` is gone", extension=self.name)
 
     # ------------------------------------------------------------------------------------------------ what it tells
     def _heard(self, method: str, params: Raw) -> None:
