@@ -4,15 +4,18 @@ import asyncio
 import gc
 import os
 import signal
+import threading
 import weakref
 from pathlib import Path
 
 import pytest
 
-from tests.host.extensions import SOON, extensions
+from tests.host.extensions import CODE, SOON, extensions
+from trunkline.host import output
 from trunkline.host.line import Line
 from trunkline.host.output import Pipe
 from trunkline.host.sandbox.launch import Launched
+from trunkline.host.settings import ExtensionSettings
 from trunkline.host.worker import Worker
 from trunkline_sdk.channel import Channel
 from trunkline_sdk.rpc.errors import RpcError
@@ -61,3 +64,81 @@ async def test_a_worker_that_is_gone_is_nobodys_circle(tmp_path: Path) -> None:
             assert [each() for each in kept if each() is not None] == []
         finally:
             gc.enable()
+
+
+@pytest.mark.proves("supervisor.stop")
+async def test_a_link_that_leads_elsewhere_since_is_other_code(tmp_path: Path) -> None:
+    async with extensions(tmp_path) as running:
+        link = tmp_path / "link"
+        for name in ("first", "second"):
+            running.write(name)
+        link.symlink_to("first")
+        running.settings = {"weather": ExtensionSettings(path=str(link))}
+        running.apply()
+        before = (await running.until("weather", "ready")).pid
+        link.unlink()
+        link.symlink_to("second")
+        running.apply()
+        shown = await running.when("weather", lambda shown: shown.state == "ready" and shown.pid != before)
+        assert shown.restarts == 0
+        link.unlink()
+        running.apply()
+        assert (await running.until("weather", "failed_config")).reason == f"`{link}` is no folder"
+
+
+@pytest.mark.proves("supervisor.activation")
+@pytest.mark.parametrize("path", ["data", ".", "data/within", "link"])
+async def test_a_folder_that_shares_something_with_the_data_folder_is_none_for_an_extension(tmp_path: Path, path: str) -> None:
+    async with extensions(tmp_path) as running:
+        (tmp_path / "data" / "within").mkdir(parents=True)
+        (tmp_path / "link").symlink_to("data")
+        (tmp_path / path / "main.py").write_text(CODE)
+        running.settings["greedy"] = ExtensionSettings(path=str(tmp_path / path), allow_unsandboxed=True)
+        running.apply()
+        shown = await running.until("greedy", "failed_config", "ready")
+        assert (shown.state, shown.reason) == ("failed_config", f"`{tmp_path / path}` is, holds or lies in the server's data folder")
+
+
+@pytest.mark.proves("supervisor.stop")
+async def test_one_that_is_taken_out_and_put_back_runs_however_slowly_its_log_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, writing = threading.Event(), asyncio.Event()
+    loop, append = asyncio.get_running_loop(), output._append
+
+    def slow(path: Path, data: bytes) -> None:
+        loop.call_soon_threadsafe(writing.set)
+        written.wait(SOON)
+        append(path, data)
+
+    monkeypatch.setattr(output, "_append", slow)
+    async with extensions(tmp_path) as running:
+        running.write("weather")
+        running.apply()
+        await writing.wait()
+        before = (await running.until("weather", "ready")).pid
+        settings = running.settings.pop("weather")
+        running.apply()
+        await running.until("weather", "disabled")
+        running.settings["weather"] = settings
+        running.apply()
+        written.set()
+        assert await running.call("weather", "echo", 1) == 1
+        assert running.one("weather").pid != before
+
+
+@pytest.mark.proves("supervisor.stop")
+async def test_one_that_rests_goes_on_resting_when_the_file_is_read_again(tmp_path: Path) -> None:
+    async with extensions(tmp_path) as running:
+        running.write("weather", idle_seconds=0.2)
+        running.write("other")
+        running.apply()
+        await running.when("weather", lambda shown: shown.reason == "nobody called it for a while" and shown.state == "idle")
+        running.write("other", network=["api.example.com"])
+        running.apply()
+        await running.when("other", lambda shown: shown.permissions != () and shown.state == "ready")
+        shown = running.one("weather")
+        assert (shown.state, shown.reason) == ("idle", "nobody called it for a while")
+        running.write("weather", idle_seconds=600)
+        running.apply()
+        await running.until("weather", "ready")  # what is new is tried at once

@@ -12,7 +12,7 @@ from trunkline.base.clock import Clock
 from trunkline.base.codec import Raw
 from trunkline.base.log import Logger, printable
 from trunkline.base.metrics import Gauge, Tally
-from trunkline.errors import LaunchFailed
+from trunkline.errors import ConfigInvalid, LaunchFailed
 from trunkline.host.course import Course, Pace, Rest, State
 from trunkline.host.machine import Machine
 from trunkline.host.output import Output
@@ -136,12 +136,13 @@ class Keeper:
         if not settings.enabled:
             self._rest("disabled", "the configuration says so")
         elif not self.course.running:
-            self.course.wanted("the configuration was read")
-            self._called = True
+            if self.course.state != "idle" or not same:
+                self.course.wanted("the configuration was read")
+                self._called = True
         elif not same:
             self._begin_anew("its settings changed")
         elif self._worker is not None:
-            self._worker.beside(self._look_for_other_code(self._worker))
+            self._worker.beside(self._look_for_other_code())
         self._moved()
 
     async def call(self, name: str, params: object, *, user: str | None, seconds: float) -> Raw:
@@ -165,8 +166,9 @@ class Keeper:
                     self.course.postpone(seconds)
                 else:
                     await self._live()
+                if self._gone:
+                    await self._output.written()  # meanwhile it may be wanted again
         finally:
-            await self._output.written()
             self._gone = True
             self._moved()
             self.ended.set()
@@ -188,9 +190,7 @@ class Keeper:
     async def _one(self, settings: ExtensionSettings) -> End:
         machine, user = self._shared.machine, None
         try:
-            folder = await asyncio.to_thread(_folder, settings.path)
-            if folder is None:
-                return End("config", f"`{settings.path}` is no folder", again=False)
+            folder = await asyncio.to_thread(_folder, settings.path, self._shared.data.parent)
             self._code = await asyncio.to_thread(_code, folder)
             if self.course.state == "stopping":
                 return End("asked", "")
@@ -207,6 +207,8 @@ class Keeper:
             )
             self._output.line(f"--- {datetime.fromtimestamp(self._shared.clock.now(), UTC):%Y-%m-%dT%H:%M:%SZ} a worker starts".encode())
             return await self._worker.run()
+        except ConfigInvalid as error:
+            return End("config", error.message, again=False)
         except LaunchFailed as error:
             return End("launch", str(error))
         except Exception as error:  # noqa: BLE001 - a fault of the host's must not leave the extension without a keeper
@@ -244,8 +246,8 @@ class Keeper:
         report = await self._shared.machine.report(worker.policy)
         self._findings = () if report is None else report.findings
 
-    async def _look_for_other_code(self, worker: Worker) -> None:
-        if self._code != await asyncio.to_thread(_code, worker.policy.folder) and self.course.state != "stopping":
+    async def _look_for_other_code(self) -> None:
+        if self._code != await asyncio.to_thread(_code, self._settings.path) and self.course.state != "stopping":
             self._begin_anew("its code changed")
 
     def _begin_anew(self, reason: str) -> None:
@@ -319,20 +321,25 @@ class Keeper:
         self._shared.log.warning("extension log not written", extension=self.name, reason=error.strerror)
 
 
-def _folder(path: str) -> str | None:
-    """Where it is, without links; `None` where nothing is."""
+def _folder(path: str, data: Path) -> str:
+    """Where it is, without links. Raises: `ConfigInvalid`, where nothing is, or what is the server's own."""
     try:
-        found = Path(path).expanduser().resolve()
-        return str(found) if found.is_dir() else None
-    except (OSError, RuntimeError, ValueError):  # no home folder, links in a circle, no path
-        return None
+        found, data = Path(path).expanduser().resolve(), data.resolve()
+        if not found.is_dir():
+            raise ConfigInvalid(f"`{path}` is no folder")
+    except (OSError, RuntimeError, ValueError) as error:  # no home folder, links in a circle, no path
+        raise ConfigInvalid(f"`{path}` is no folder: {error}") from None
+    if found.is_relative_to(data) or data.is_relative_to(found):
+        raise ConfigInvalid(f"`{path}` is, holds or lies in the server's data folder")
+    return str(found)
 
 
-def _code(folder: str) -> frozenset[tuple[str, int, int]]:
-    """Its files, with their sizes and times of change; what cannot be looked at is left out."""
+def _code(path: str) -> frozenset[tuple[str, int, int]]:
+    """The files of its folder, wherever that is now, with their sizes and times of change; what cannot be looked at is left out."""
     found: set[tuple[str, int, int]] = set()
-    for path in Path(folder).rglob("*.py"):
-        with suppress(OSError):
-            told = path.stat()
-            found.add((str(path), told.st_size, told.st_mtime_ns))
+    with suppress(OSError, RuntimeError, ValueError):
+        for file in Path(path).expanduser().resolve().rglob("*.py"):
+            with suppress(OSError):
+                told = file.stat()
+                found.add((str(file), told.st_size, told.st_mtime_ns))
     return frozenset(found)
