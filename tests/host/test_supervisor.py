@@ -397,3 +397,22 @@ async def test_all_together_are_restarted_so_often_and_a_first_start_is_no_resta
         shown = await running.when("ends", lambda shown: (shown.next_attempt or 0) - shown.since > 60)
         assert (shown.state, shown.restarts, shown.reason) == ("backoff", 2, "it ended with status 3")
         assert await running.call("well", "echo", 1) == 1
+
+
+@pytest.mark.proves("supervisor.apart", "supervisor.backoff")
+async def test_many_that_keep_crashing_do_not_keep_one_waiting_that_crashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "RESTARTS", Rate(per_second=0.5, burst=8))
+    flapping = [f"ends-{number}" for number in range(8)]
+    async with extensions(tmp_path, pace=replace(EAGER, crashes=1000)) as running:
+        for name in flapping:
+            running.write(name, ENDS)
+        running.write("well")
+        running.apply()
+        pid = (await running.until("well", "ready")).pid
+        assert pid is not None
+        for name in flapping:
+            await running.when(name, lambda shown: shown.restarts >= 1 and shown.state == "backoff")
+        before = sum(running.one(name).restarts for name in flapping)
+        os.kill(pid, signal.SIGKILL)
+        await running.when("well", lambda shown: shown.restarts == 1)
+        assert sum(running.one(name).restarts for name in flapping) - before <= 2

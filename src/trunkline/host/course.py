@@ -103,6 +103,11 @@ class Course:
         """Until the next start may be."""
         return max(0.0, self._due - self._clock.monotonic())
 
+    @property
+    def crashes(self) -> int:
+        """How many there were within the window, at the last one."""
+        return len(self._crashes)
+
     # ------------------------------------------------------------------------------------------------ what happens
     def begin(self) -> None:
         """A worker is started."""

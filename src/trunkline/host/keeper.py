@@ -16,7 +16,7 @@ from trunkline.errors import ConfigInvalid, LaunchFailed
 from trunkline.host.course import Course, Pace, Rest, State
 from trunkline.host.machine import Machine
 from trunkline.host.output import Output
-from trunkline.host.rates import Bucket, Rate
+from trunkline.host.rates import Bucket, Queue, Rate
 from trunkline.host.sandbox.launch import Program
 from trunkline.host.sandbox.policy import Policy, Tier
 from trunkline.host.sandbox.report import Finding
@@ -50,7 +50,7 @@ class Shared:
     log: Logger
     pace: Pace
     chance: Callable[[], float]
-    restarts: Bucket
+    restarts: Queue
     ends: Tally
     states: Gauge
 
@@ -162,7 +162,7 @@ class Keeper:
             while not self._gone:
                 if not self.course.may_begin(called=self._called):
                     await self._due()
-                elif self.course.state == "backoff" and (seconds := self._shared.restarts.take(self._shared.clock.monotonic())):
+                elif self.course.state == "backoff" and (seconds := self._turn()):
                     self.course.postpone(seconds)
                 else:
                     await self._live()
@@ -296,6 +296,10 @@ class Keeper:
             self._called = True
             self._moved()
 
+    def _turn(self) -> float:
+        """The seconds until it may be restarted among all that crashed."""
+        return self._shared.restarts.take(self.name, self.course.crashes, self._shared.clock.monotonic())
+
     async def _due(self) -> None:
         left = self.course.seconds_left if self.course.state == "backoff" else None
         with suppress(TimeoutError):
@@ -308,6 +312,8 @@ class Keeper:
         changed.set()
         state = None if self.ended.is_set() or (self._gone and not self.course.running) else self.course.state
         if state != self._counted:
+            if self._counted == "backoff":
+                self._shared.restarts.leave(self.name)
             if self._counted is not None:
                 self._shared.states.labels(self._counted).dec()
             if state is not None:

@@ -24,14 +24,14 @@ from trunkline.host.course import Pace
 from trunkline.host.keeper import Keeper, Shared, Shown
 from trunkline.host.machine import Machine
 from trunkline.host.pulse import Pulse
-from trunkline.host.rates import Bucket, Rate
+from trunkline.host.rates import Queue, Rate
 from trunkline.host.settings import ExtensionSettings
 from trunkline.host.worker import Patience, Surroundings
 
 STARTS = 4
 """That may be under way at once."""
 RESTARTS = Rate(per_second=20 / 60, burst=20)
-"""Of all extensions together."""
+"""Of all extensions together, by themselves; who crashed less is first."""
 PATIENCE, PACE = Patience(), Pace()
 
 
@@ -80,7 +80,7 @@ class Supervisor:
             log=log,
             pace=pace,
             chance=chance,
-            restarts=Bucket(RESTARTS, clock.monotonic()),
+            restarts=Queue(RESTARTS, clock.monotonic()),
             ends=Tally(
                 "trunkline_extension_worker_ends", "Workers of extensions that have ended.", ("extension", "cause"), registry=registry
             ),
