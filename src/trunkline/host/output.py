@@ -13,6 +13,8 @@ LONGEST_LINE = 8192
 """Bytes of a line that are kept."""
 PER_SECOND, BURST = 64 * 1024, 512 * 1024
 """Bytes that an extension may print in the long run, and at once; what is more is dropped, and counted."""
+LEAST_COST = 64
+"""Bytes that a line counts as at least: a short one is as much work."""
 MOST_FILE = 1024 * 1024
 """Bytes of the file; then it becomes `log.1`, in the place of the one before."""
 
@@ -37,23 +39,36 @@ class Output:
         self._at = clock.monotonic()
         self._dropped = 0
         self._lines: list[bytes] = []
+        self._held = 0
         self._writing: asyncio.Future[None] | None = None
 
-    def line(self, text: bytes) -> None:
-        """Keep a line, without its end."""
+    @property
+    def full(self) -> bool:
+        """Whether there was too much: then nothing is kept before there is room for a long line again."""
         now = self._clock.monotonic()
         self._allowance = min(float(BURST), self._allowance + (now - self._at) * PER_SECOND)
         self._at = now
+        return self._dropped > 0 and self._allowance < LONGEST_LINE
+
+    def drop(self, lines: int) -> None:
+        """Count lines that are not kept."""
+        self._dropped += lines
+
+    def line(self, text: bytes) -> bool:
+        """Keep a line, without its end; whether there was room for it."""
         kept = text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + f"… ({len(text)} bytes in all)".encode()
-        if self._allowance < len(kept) + 1:
-            self._dropped += 1
-            return
-        self._allowance -= len(kept) + 1
+        cost = max(LEAST_COST, len(kept) + 1)
+        if self.full or self._allowance < cost or self._held > BURST:  # the last: a disk that hangs
+            self.drop(1)
+            return False
+        self._allowance -= cost
         if self._dropped:
             self._lines.append(f"… {self._dropped} lines are left out: there were too many at once".encode())
             self._dropped = 0
         self._lines.append(kept)
+        self._held += cost
         self._write()
+        return True
 
     async def written(self) -> None:
         """Wait until all of it is in the file."""
@@ -62,7 +77,7 @@ class Output:
 
     def _write(self) -> None:
         if self._writing is None and self._lines:
-            lines, self._lines = self._lines, []
+            lines, self._lines, self._held = self._lines, [], 0
             self._writing = asyncio.get_running_loop().run_in_executor(self._threads, _append, self._path, b"\n".join(lines) + b"\n")
             self._writing.add_done_callback(self._wrote)
 
@@ -77,11 +92,10 @@ class Output:
 
 def _append(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with path.open("ab", buffering=0) as file:
-        file.write(data)
-        size = file.tell()
-    if size > MOST_FILE:
+    if path.exists() and path.stat().st_size > MOST_FILE:  # before it grows, so that it does not where that fails
         path.replace(path.with_name(path.name + ".1"))
+    with path.open("ab") as file:
+        file.write(data)
 
 
 class Pipe(asyncio.Protocol):
@@ -111,9 +125,15 @@ class Pipe(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
+        if self._output.full:  # looked through, and not taken apart
+            self._output.drop(data.count(b"\n"))
+            self._rest = data[data.rfind(b"\n") + 1 :]
+            return
         *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._output.line(line)
+        for number, line in enumerate(lines, 1):
+            if not self._output.line(line):
+                self._output.drop(len(lines) - number)
+                break
         if len(self._rest) > 2 * LONGEST_LINE:
             self._output.line(self._rest)
             self._rest = b""

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from tests.fakes.clock import FakeClock
 from trunkline.base.aio import cancelled
-from trunkline.host.output import BURST, LONGEST_LINE, MOST_FILE, PER_SECOND, Output, Pipe
+from trunkline.host import output
+from trunkline.host.output import BURST, LEAST_COST, LONGEST_LINE, MOST_FILE, PER_SECOND, Output, Pipe
 from trunkline.host.pulse import EVERY, LATE, Pulse
 
 
@@ -68,6 +70,42 @@ async def test_a_flood_is_dropped_and_counted_and_time_makes_room_again(printed:
     assert len(lines) == BURST // 1024 + 2
 
 
+@pytest.mark.proves("supervisor.output", "supervisor.apart")
+async def test_a_flood_of_short_lines_costs_the_host_little_and_every_line_is_kept_or_counted(printed: Printed) -> None:
+    pipe, sent = Pipe(printed.output), 0
+    for _ in range(100):
+        pipe.data_received(b"\n" * 65_536)
+        sent += 65_536
+        await printed.output.written()
+        printed.clock.advance(0.01)
+    printed.clock.advance(1)
+    pipe.data_received(b"last\n")
+    lines = await printed.lines()
+    notes = [int(line.split()[1]) for line in lines if line.startswith("… ")]
+    kept = len(lines) - len(notes)
+    assert lines[-1] == "last"
+    assert kept + sum(notes) == sent + 1
+    assert kept <= (BURST + 2 * PER_SECOND) / LEAST_COST
+    assert len(notes) <= 2 * PER_SECOND / LONGEST_LINE
+
+
+@pytest.mark.proves("supervisor.output")
+async def test_a_disk_that_hangs_fills_no_memory(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging, append = threading.Event(), output._append
+
+    def hang(path: Path, data: bytes) -> None:
+        hanging.wait(30)
+        append(path, data)
+
+    monkeypatch.setattr(output, "_append", hang)
+    for _ in range(100):
+        for _ in range(PER_SECOND // 1024):
+            printed.output.line(b"z" * 1023)
+        printed.clock.advance(1)
+    hanging.set()
+    assert sum(map(len, await printed.lines())) <= BURST + 2 * LONGEST_LINE
+
+
 @pytest.mark.proves("supervisor.output")
 async def test_the_file_turns_over_and_two_are_kept(printed: Printed) -> None:
     line = b"z" * 1023
@@ -80,6 +118,18 @@ async def test_the_file_turns_over_and_two_are_kept(printed: Printed) -> None:
     assert len(sizes) <= 2
     assert max(sizes) <= MOST_FILE + PER_SECOND + 1024
     assert printed.failures == []
+
+
+@pytest.mark.proves("supervisor.output")
+async def test_a_file_that_cannot_turn_over_does_not_grow(printed: Printed) -> None:
+    (printed.path.parent / "log.1" / "in the way").mkdir(parents=True)
+    for _ in range(3 * MOST_FILE // BURST):
+        for _ in range(BURST // 1024):
+            printed.output.line(b"z" * 1023)
+        await printed.output.written()
+        printed.clock.advance(BURST / PER_SECOND)
+    assert printed.path.stat().st_size <= MOST_FILE + BURST
+    assert len(printed.failures) == 1
 
 
 @pytest.mark.proves("supervisor.output")
