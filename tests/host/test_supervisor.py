@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.host.extensions import CODE, EAGER, QUICK, SOON, extensions
+from trunkline.errors import LaunchFailed
 from trunkline.host import machine, supervisor
+from trunkline.host.machine import Machine
 from trunkline.host.rates import Rate
 from trunkline.host.sandbox.features import Features, detect
+from trunkline.host.sandbox.launch import Launched, Program
+from trunkline.host.sandbox.policy import Policy
 from trunkline.host.settings import ExtensionSettings
 from trunkline_sdk.rpc.errors import RpcError
 
@@ -218,7 +222,9 @@ async def test_a_loop_that_stands_still_is_told_and_ended_with_its_stacks_in_the
         assert stuck.code == "worker_exited"
         await running.when("weather", lambda shown: shown.restarts >= 1 and shown.state == "ready")
         assert "most recent call first" in running.log("weather")
-    told = [(line["event"], line["reason"]) for line in running.events() if line["event"] in {"extension unresponsive", "extension crashed"}]
+    told = [
+        (line["event"], line["reason"]) for line in running.events() if line["event"] in {"extension unresponsive", "extension crashed"}
+    ]
     assert [event for event, _ in told[:2]] == ["extension unresponsive", "extension crashed"]
     assert told[0][1].startswith("its loop has not turned")
     assert told[1][1].startswith("its loop did not turn")
@@ -434,3 +440,17 @@ async def test_many_that_keep_crashing_do_not_keep_one_waiting_that_crashed_once
         os.kill(pid, signal.SIGKILL)
         await running.when("well", lambda shown: shown.restarts == 1)
         assert sum(running.one(name).restarts for name in flapping) - before <= 2
+
+
+@pytest.mark.proves("supervisor.output")
+async def test_what_a_launcher_says_before_it_gives_up_is_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def launch(_machine: Machine, _policy: Policy, _program: Program, printed: int) -> Launched:
+        os.write(printed, b"no interpreter here\n")
+        raise LaunchFailed("the launcher ended; its stderr may say why")
+
+    monkeypatch.setattr(Machine, "launch", launch)
+    async with extensions(tmp_path) as running:
+        running.write("weather")
+        running.apply()
+        await running.until("weather", "crash_loop")
+    assert running.log("weather").count("no interpreter here\n") == 5

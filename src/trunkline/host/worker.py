@@ -196,8 +196,7 @@ class Worker:
                 return await self._live(theirs, given)
             finally:
                 given.close()
-                if self.launched is not None:
-                    await pipe.drained(DRAIN_SECONDS)
+                await pipe.drained(DRAIN_SECONDS)
                 transport.close()
 
     async def _live(self, theirs: int, given: ExitStack) -> End:
