@@ -138,6 +138,21 @@ async def test_one_that_is_not_ready_in_time_is_ended_with_its_stacks_in_the_log
         await running.when("hangs", lambda _: "in activate" in running.log("hangs"))
 
 
+@pytest.mark.proves("supervisor.activation", "supervisor.watch")
+async def test_a_host_that_does_not_listen_for_a_while_ends_nobody_for_it(tmp_path: Path) -> None:
+    async with extensions(tmp_path, patience=replace(QUICK, activation=3, ping=0.5)) as running:
+        running.write("well")
+        running.write("starts", enabled=False)
+        running.apply()
+        await running.until("well", "ready")
+        running.write("starts")
+        running.apply()
+        await running.when("starts", lambda shown: shown.pid is not None)
+        time.sleep(5)  # the loop does not turn
+        await running.until("starts", "ready")
+        assert (running.one("starts").restarts, running.one("well").restarts) == (0, 0)
+
+
 @pytest.mark.proves("supervisor.calls", "supervisor.backoff")
 async def test_calls_fail_at_once_when_their_worker_is_killed_and_it_comes_back(tmp_path: Path) -> None:
     async with extensions(tmp_path) as running:

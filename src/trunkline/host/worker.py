@@ -221,6 +221,7 @@ class Worker:
                     "memory": self._until_too_large(launched),
                     "connection": self._until_hung_up(),
                     "stop": self._until_stopped(launched),
+                    "activation": self._until_too_late(),
                     "life": self._active(),
                 }.items():
                     self._tasks.start(watch, name=f"worker of {self.name}: {what}")
@@ -229,14 +230,14 @@ class Worker:
             return End("asked", "") if self._stop.is_set() else end
 
     async def _active(self) -> None:
-        channel, patience = self._line.channel, self._around.patience
         try:
-            async with asyncio.timeout(patience.activation):
-                if not await self._welcomed():
-                    return
-                answer = await channel.call("activate", {}, seconds=patience.activation)
-        except (TimeoutError, RpcError) as error:
-            await self._not_activated(error)
+            if not await self._welcomed():
+                return
+            answer = await self._line.channel.call("activate", {})
+        except RpcError as error:
+            if not self._line.channel.closed:  # else how it ended is told by whoever reaps it
+                again = error.code != "failed" or error.retryable
+                self._finish(End("activation" if again else "config", error.message, again=again))
             return
         with suppress(*Malformed):
             self.registered = decode_raw(answer, _Registered).registered
@@ -255,17 +256,6 @@ class Worker:
                 self._finish(End("config", error.message, again=False))
             return False
         return True
-
-    async def _not_activated(self, error: TimeoutError | RpcError) -> None:
-        match error:
-            case RpcError() if self._line.channel.closed:
-                return  # how it ended is told by whoever reaps it
-            case RpcError(code="failed", retryable=False):
-                self._finish(End("config", error.message, again=False))
-            case RpcError() if error.code != "deadline_exceeded":
-                self._finish(End("activation", error.message))
-            case _:
-                await self._put_down(End("activation", f"it was not ready within {self._around.patience.activation:g} s"))
 
     async def _keep_asking(self) -> None:
         clock, patience = self._around.clock, self._around.patience
@@ -298,6 +288,14 @@ class Worker:
             self._watcher.unused()
 
     # ------------------------------------------------------------------------------------------------ what ends it
+    async def _until_too_late(self) -> None:
+        clock, patience = self._around.clock, self._around.patience
+        while not self._ready:
+            since = clock.monotonic()
+            await clock.sleep(patience.activation)
+            if not self._ready and self._around.pulse.steady(since):  # else it may have said so, and the host did not listen
+                await self._put_down(End("activation", f"it was not ready within {patience.activation:g} s"))
+
     async def _until_reaped(self, launched: Launched) -> None:
         status = await launched.wait()
         self._finish(ending(status))
