@@ -53,6 +53,9 @@ def test_a_url_says_where_to_go(url: str, target: Target) -> None:
         "http://[v1.x]/",
         "http://127.0.0.1%2f.evil.test/",
         "http://a,b/",
+        "http://./",
+        "http://a..b/",
+        f"http://{'a' * 64}.b/",
     ],
 )
 def test_a_url_that_may_be_read_in_two_ways_is_refused(url: str) -> None:

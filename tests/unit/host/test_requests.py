@@ -32,6 +32,13 @@ def test_a_url_says_which_permission_it_takes(url: str, needs: str) -> None:
         "http://a b/",
         "file:///etc/passwd",
         "http://ex\u00e4mple.com/",
+        "http://api..example.com/",
+        f"http://{'a' * 64}.example.com/",
+        "http://./",
+        "http://api.example.com\\@evil.net/",
+        "http://api.example.com:80:80/",
+        "http://[::ffff:127.0.0.1%25eth0]/",
+        f"http://api.example.com/{'canary' * 2000}",
     ],
 )
 def test_a_url_that_is_none_is_refused_without_its_text(url: str) -> None:
@@ -59,6 +66,8 @@ def test_too_many_headers_and_letters_that_no_header_has_are_refused() -> None:
         ((("a", "x" * 40_000),), "payload_too_large"),
         ((("a", "\u20ac"),), "invalid_params"),
         ((("\u00e4", "x"),), "invalid_params"),
+        ((("x" * 257, "x"),), "invalid_params"),
+        ((("\u212aeep-alive", "x"),), "invalid_params"),
     ):
         with pytest.raises(RpcError) as refused:
             first(Fetch(url=URL, headers=headers), "agent")
@@ -117,6 +126,8 @@ def test_nothing_that_may_be_a_credential_goes_to_another_origin(location: bytes
         (b"https://u:p@api.example.com/", b"", "invalid_redirect"),
         (b"https://[::1/", b"", "invalid_redirect"),
         (b"gopher://api.example.com/", b"", "invalid_redirect"),
+        (b"https://api..example.com/", b"", "invalid_redirect"),
+        (b"/" + b"x" * 9000, b"", "invalid_redirect"),
         (b"/x", None, "unrepeatable_redirect"),
     ],
 )

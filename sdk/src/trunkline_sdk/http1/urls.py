@@ -45,13 +45,18 @@ def split(url: str) -> Target:
         raise InvalidRequest("the URL holds a user name; credentials belong in a header")
     host = parts.hostname or ""
     bracketed = "[" in parts.netloc
-    if not (_is_ipv6(host) if bracketed else host and _NAME.issuperset(host)):
+    if not (_is_ipv6(host) if bracketed else _is_name(host)):
         raise InvalidRequest("the URL's host must be a name (`xn--` form beyond ASCII) or an address")
     default = _PORTS[parts.scheme]
     shown = f"[{host}]" if bracketed else host
     authority = shown if port in {None, default} else f"{shown}:{port}"
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
     return Target(parts.scheme, host, default if port is None else port, authority.encode(), path.encode())
+
+
+def _is_name(host: str) -> bool:
+    """Also where it is a number: no resolver takes an empty label, or one of more than 63 letters (RFC 1035, 2.3.4)."""
+    return _NAME.issuperset(host) and all(0 < len(label) < 64 for label in host.removesuffix(".").split("."))
 
 
 def _is_ipv6(host: str) -> bool:

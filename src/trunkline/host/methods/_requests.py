@@ -11,6 +11,8 @@ from trunkline_sdk.http1 import InvalidRequest
 from trunkline_sdk.http1.urls import Target, split
 from trunkline_sdk.rpc.errors import RpcError
 
+MOST_URL, MOST_HEADER_NAME = 8192, 256
+"""Letters: the client remembers those that it has read last."""
 MOST_HEADER_BYTES = 32 * 1024
 
 OURS = frozenset({"host", "content-length", "transfer-encoding", "accept-encoding", "expect"})
@@ -67,7 +69,7 @@ class Request:
 def where(url: str) -> Target:
     """Whom a URL asks. Raises: `RpcError`, which never repeats it: its query may be secret."""
     try:
-        return split(url)
+        return _split(url)
     except InvalidRequest as error:
         raise RpcError("invalid_params", str(error)) from None
 
@@ -90,6 +92,8 @@ def first(fetch: Fetch, agent: str) -> Request:
         raise RpcError("invalid_params", "there is a body and an upload")
     headers = [(name.lower(), value) for name, value in fetch.headers]
     for name, _ in headers:
+        if len(name) > MOST_HEADER_NAME:
+            raise RpcError("invalid_params", f"a header's name has more than {MOST_HEADER_NAME} letters")
         if name in OURS or name in HOP_BY_HOP:
             raise RpcError("invalid_params", f"the header `{name}` is the host's own")
     if sum(len(name) + len(value) for name, value in headers) > MOST_HEADER_BYTES:
@@ -114,7 +118,7 @@ def after(request: Request, status: int, headers: Iterable[tuple[bytes, bytes]])
         return None
     try:
         url = urljoin(request.url, quote(location, safe=_URL_LETTERS)).partition("#")[0]
-        before, target = split(request.url), split(url)
+        before, target = _split(request.url), _split(url)
     except (InvalidRequest, ValueError):
         raise _broken("invalid_redirect", "a redirect leads to what is no URL of http or https") from None
     if before.scheme == "https" and target.scheme == "http":
@@ -134,6 +138,12 @@ def told(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """The headers of an answer, for the worker."""
     pairs = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers)
     return tuple((name, value) for name, value in pairs if name not in HOP_BY_HOP)
+
+
+def _split(url: str) -> Target:
+    if len(url) > MOST_URL:
+        raise InvalidRequest(f"the URL has more than {MOST_URL} letters")
+    return split(url)
 
 
 def _broken(reason: str, message: str) -> RpcError:
