@@ -66,7 +66,7 @@ async def test_a_worker_that_is_gone_is_nobodys_circle(tmp_path: Path) -> None:
             gc.enable()
 
 
-@pytest.mark.proves("supervisor.stop")
+@pytest.mark.proves("supervisor.reload")
 async def test_a_link_that_leads_elsewhere_since_is_other_code(tmp_path: Path) -> None:
     async with extensions(tmp_path) as running:
         link = tmp_path / "link"
@@ -86,7 +86,7 @@ async def test_a_link_that_leads_elsewhere_since_is_other_code(tmp_path: Path) -
         assert (await running.until("weather", "failed_config")).reason == f"`{link}` is no folder"
 
 
-@pytest.mark.proves("supervisor.activation")
+@pytest.mark.proves("supervisor.folder")
 @pytest.mark.parametrize("path", ["data", ".", "data/within", "link"])
 async def test_a_folder_that_shares_something_with_the_data_folder_is_none_for_an_extension(tmp_path: Path, path: str) -> None:
     async with extensions(tmp_path) as running:
@@ -99,7 +99,7 @@ async def test_a_folder_that_shares_something_with_the_data_folder_is_none_for_a
         assert (shown.state, shown.reason) == ("failed_config", f"`{tmp_path / path}` is, holds or lies in the server's data folder")
 
 
-@pytest.mark.proves("supervisor.stop")
+@pytest.mark.proves("supervisor.reload")
 async def test_one_that_is_taken_out_and_put_back_runs_however_slowly_its_log_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +127,7 @@ async def test_one_that_is_taken_out_and_put_back_runs_however_slowly_its_log_is
         assert running.one("weather").pid != before
 
 
-@pytest.mark.proves("supervisor.stop")
+@pytest.mark.proves("supervisor.reload")
 async def test_one_that_rests_goes_on_resting_when_the_file_is_read_again(tmp_path: Path) -> None:
     async with extensions(tmp_path) as running:
         running.write("weather", idle_seconds=0.2)

@@ -473,6 +473,14 @@ REQUIREMENTS = {
         "extension host, 4",
     ),
     "supervisor.stop": Requirement("A worker is asked, then told, then killed; another one starts when it is reaped", "extension host, 4"),
+    "supervisor.reload": Requirement(
+        "A reload starts anew whose settings or code changed, also behind a link, tries again what had failed, and leaves the rest alone",
+        "docs/guides/extensions.md",
+    ),
+    "supervisor.folder": Requirement(
+        "No extension runs from a folder that shares files with the server's data folder",
+        "extension host, 3b; docs/guides/extensions.md",
+    ),
     "supervisor.orphans": Requirement(
         "Whenever a host or a worker is killed, nothing of it is left a second later", f"{FIELD}: modelcontextprotocol/python-sdk#2231"
     ),
