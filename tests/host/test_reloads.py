@@ -1,6 +1,7 @@
 """What becomes of running extensions when the operator's file, their folders or they themselves change at an awkward time."""
 
 import asyncio
+import errno
 import gc
 import os
 import signal
@@ -11,10 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.host.extensions import CODE, SOON, extensions
-from trunkline.host import output
+from tests.host.users import SOMEBODY
+from trunkline.errors import ConfigInvalid
+from trunkline.host import keeper, output
 from trunkline.host.line import Line
+from trunkline.host.machine import Machine
 from trunkline.host.output import Pipe
-from trunkline.host.sandbox.launch import Launched
+from trunkline.host.sandbox.launch import Launched, Program
+from trunkline.host.sandbox.policy import Policy
 from trunkline.host.settings import ExtensionSettings
 from trunkline.host.worker import Worker
 from trunkline_sdk.channel import Channel
@@ -142,3 +147,33 @@ async def test_one_that_rests_goes_on_resting_when_the_file_is_read_again(tmp_pa
         running.write("weather", idle_seconds=600)
         running.apply()
         await running.until("weather", "ready")  # what is new is tried at once
+
+
+@pytest.mark.proves("supervisor.activation")
+async def test_what_the_machine_refuses_a_start_is_told_and_is_no_fault_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def launch(_machine: Machine, _policy: Policy, _program: Program, _output: int) -> Launched:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Machine, "launch", launch)
+    async with extensions(tmp_path) as running:
+        running.write("weather")
+        running.apply()
+        assert "Too many open files" in (await running.until("weather", "crash_loop")).reason
+    assert [line for line in running.events() if line["event"] == "a background task failed"] == []
+
+
+@pytest.mark.proves("supervisor.activation")
+def test_a_folder_that_the_server_may_not_read_is_told_as_that(tmp_path: Path) -> None:
+    for above in (tmp_path, *tmp_path.parents[:2]):
+        above.chmod(0o755)
+    (tmp_path / "closed").mkdir(mode=0o000)
+    oneself = os.geteuid()
+    if oneself == 0:
+        os.seteuid(SOMEBODY)
+    try:
+        with pytest.raises(ConfigInvalid, match="`.*closed` is no folder that the server can read: .*Permission denied"):
+            keeper._folder(str(tmp_path / "closed"), tmp_path / "data")
+    finally:
+        os.seteuid(oneself)

@@ -209,7 +209,7 @@ class Keeper:
             return await self._worker.run()
         except ConfigInvalid as error:
             return End("config", error.message, again=False)
-        except LaunchFailed as error:
+        except (LaunchFailed, OSError) as error:  # the latter: no descriptors, or a folder that changes just now
             return End("launch", str(error))
         except Exception as error:  # noqa: BLE001 - a fault of the host's must not leave the extension without a keeper
             self._shared.around.failed(f"extension {self.name}", error)
@@ -333,8 +333,9 @@ def _folder(path: str, data: Path) -> str:
         found, data = Path(path).expanduser().resolve(), data.resolve()
         if not found.is_dir():
             raise ConfigInvalid(f"`{path}` is no folder")
-    except (OSError, RuntimeError, ValueError) as error:  # no home folder, links in a circle, no path
-        raise ConfigInvalid(f"`{path}` is no folder: {error}") from None
+        next(found.iterdir(), None)  # it can be read
+    except (OSError, RuntimeError, ValueError) as error:  # not to be read, no home folder, links in a circle, no path
+        raise ConfigInvalid(f"`{path}` is no folder that the server can read: {error}") from None
     if found.is_relative_to(data) or data.is_relative_to(found):
         raise ConfigInvalid(f"`{path}` is, holds or lies in the server's data folder")
     return str(found)
