@@ -7,11 +7,12 @@ import os
 import signal
 import threading
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.host.extensions import CODE, SOON, extensions
+from tests.host.extensions import CODE, QUICK, SOON, extensions
 from tests.host.users import SOMEBODY
 from trunkline.errors import ConfigInvalid
 from trunkline.host import keeper, output
@@ -20,10 +21,24 @@ from trunkline.host.machine import Machine
 from trunkline.host.output import Pipe
 from trunkline.host.sandbox.launch import Launched, Program
 from trunkline.host.sandbox.policy import Policy
+from trunkline.host.sandbox.report import Report
 from trunkline.host.settings import ExtensionSettings
 from trunkline.host.worker import Worker
 from trunkline_sdk.channel import Channel
 from trunkline_sdk.rpc.errors import RpcError
+
+LATE = """
+import asyncio, os, pathlib, signal, time
+def activate(context):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("it activates", flush=True)
+    while not pathlib.Path(__file__).with_name("go").exists():
+        time.sleep(0.01)
+    asyncio.get_running_loop().call_later(0.3, end)
+def end():
+    print("it was activated", flush=True)
+    os._exit(0)
+"""
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sandbox")]
 
@@ -177,3 +192,40 @@ def test_a_folder_that_the_server_may_not_read_is_told_as_that(tmp_path: Path) -
             keeper._folder(str(tmp_path / "closed"), tmp_path / "data")
     finally:
         os.seteuid(oneself)
+
+
+@pytest.mark.proves("supervisor.reload")
+async def test_what_probes_found_is_shown_of_the_sandbox_that_it_has_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report, found = Machine.report, asyncio.Event()
+
+    async def slow(machine: Machine, policy: Policy) -> Report | None:
+        if policy.limits.memory == 128 << 20:
+            await found.wait()
+        return await report(machine, policy)
+
+    monkeypatch.setattr(Machine, "report", slow)
+    async with extensions(tmp_path) as running:
+        running.write("weather")
+        running.apply()
+        before = await running.when("weather", lambda shown: shown.findings != ())
+        running.write("weather", memory_mb=128)
+        running.apply()
+        shown = await running.when("weather", lambda shown: shown.state == "ready" and shown.pid != before.pid)
+        assert shown.findings == ()
+        found.set()
+        await running.when("weather", lambda shown: shown.findings != ())
+
+
+@pytest.mark.proves("supervisor.stop")
+async def test_one_that_is_ready_only_after_it_was_asked_to_end_is_not_said_to_be(tmp_path: Path) -> None:
+    async with extensions(tmp_path, patience=replace(QUICK, terminate=SOON)) as running:
+        running.write("late", LATE)
+        running.apply()
+        await running.when("late", lambda _: "it activates" in running.log("late"))
+        running.write("late", LATE, enabled=False)
+        running.apply()
+        await running.until("late", "stopping")
+        (tmp_path / "late" / "go").touch()
+        await running.until("late", "disabled")
+        assert "it was activated" in running.log("late")
+    assert [line for line in running.events() if line["event"] == "extension ready"] == []

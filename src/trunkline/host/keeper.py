@@ -194,6 +194,7 @@ class Keeper:
             self._code = await asyncio.to_thread(_code, folder)
             if self.course.state == "stopping":
                 return End("asked", "")
+            self._findings = ()
             user = machine.user()
             policy = Policy(folder=folder, limits=settings.limits, user=user, allow_unsandboxed=settings.allow_unsandboxed)
             self._worker = Worker(
@@ -220,6 +221,8 @@ class Keeper:
     def activated(self, worker: Worker) -> None:
         """See `Watcher`."""
         self.course.activated()
+        if self.course.state != "ready":
+            return  # it was asked to end meanwhile
         launched = worker.launched
         assert launched is not None
         self._shared.log.info("extension ready", extension=self.name, pid=launched.pid, tier=launched.plan.tier)
