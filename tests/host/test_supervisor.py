@@ -49,6 +49,15 @@ async def deactivate():
 """
 
 
+FLOODS = """
+import os, threading
+def activate(context):
+    def flood():
+        while True:
+            os.write(1, lines)
+    lines = b"\\n" * 65536
+    threading.Thread(target=flood, daemon=True).start()
+"""
 LIES = """
 from trunkline_sdk.rpc.errors import RpcError
 def activate(context):
@@ -126,6 +135,21 @@ async def test_those_that_hang_or_end_hold_up_nobody(tmp_path: Path) -> None:
         assert await running.call("well", "echo", 1, seconds=SOON) == 1
         assert "status 3" in (await running.until("ends", "crash_loop")).reason
         assert {running.one(f"hangs-{number}").state for number in range(6)} == {"starting"}
+
+
+@pytest.mark.proves("supervisor.apart", "supervisor.output")
+async def test_those_that_print_without_end_hold_up_nobody(tmp_path: Path) -> None:
+    async with extensions(tmp_path) as running:
+        for number in range(3):
+            running.write(f"floods-{number}", FLOODS)
+        running.write("well")
+        running.apply()
+        async with asyncio.timeout(SOON / 3):
+            for number in range(3):
+                await running.until(f"floods-{number}", "ready")
+            for number in range(50):
+                assert await running.call("well", "echo", number) == number
+        assert [running.one(shown.name).restarts for shown in running.supervisor.shown()] == [0] * 4
 
 
 @pytest.mark.proves("supervisor.activation")
