@@ -111,6 +111,16 @@ async def test_d5_three_extensions_the_middle_one_raises_in_activate(tmp_path: P
 
 
 @pytest.mark.proves("supervisor.activation")
+async def test_status_78_says_that_it_would_fail_again(tmp_path: Path) -> None:
+    async with extensions(tmp_path) as running:
+        running.write("weather", ENDS.replace("3", "78"))
+        running.apply()
+        shown = await running.until("weather", "failed_config", "crash_loop")
+        assert (shown.state, shown.restarts) == ("failed_config", 0)
+        assert shown.reason == "it ended with status 78, which says that it would fail again"
+
+
+@pytest.mark.proves("supervisor.activation")
 async def test_what_is_deterministic_is_tried_again_when_the_file_is_read_again(tmp_path: Path) -> None:
     async with extensions(tmp_path) as running:
         running.write("syntax", BROKEN)

@@ -378,8 +378,8 @@ def ending(status: int) -> End:
     match status:
         case 0:
             return End("exited", "it ended by itself")
-        case 78:  # trunkline_sdk.worker: the host does not want it
-            return End("config", "its SDK and this host speak no common version", again=False)
+        case 78:  # EX_CONFIG of sysexits.h
+            return End("config", "it ended with status 78, which says that it would fail again", again=False)
         case _ if status == CPU_STATUS:
             return End("cpu", "it used up its processor time")
         case _ if status - 128 in signal.valid_signals():  # it may have made up the status, too
