@@ -290,11 +290,12 @@ class Worker:
     # ------------------------------------------------------------------------------------------------ what ends it
     async def _until_too_late(self) -> None:
         clock, patience = self._around.clock, self._around.patience
-        while not self._ready:
-            since = clock.monotonic()
-            await clock.sleep(patience.activation)
-            if not self._ready and self._around.pulse.steady(since):  # else it may have said so, and the host did not listen
-                await self._put_down(End("activation", f"it was not ready within {patience.activation:g} s"))
+        since = clock.monotonic()
+        await clock.sleep(patience.activation)
+        if not self._ready and not self._around.pulse.steady(since):
+            await clock.sleep(patience.activation)  # it may have said so, and the host did not listen
+        if not self._ready:
+            await self._put_down(End("activation", f"it was not ready within {patience.activation:g} s"))
 
     async def _until_reaped(self, launched: Launched) -> None:
         status = await launched.wait()
