@@ -65,18 +65,21 @@ def kinds() -> dict[str, Kind]:
     return members.load(providers_package, "PROVIDER", Kind)
 
 
-def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Config:
+def load(path: Path | None, environment: Mapping[str, str] = os.environ, *, server: Mapping[str, object] | None = None) -> Config:
     """Read the file, lay the environment over it, and check everything.
 
     Args:
         path: the TOML file; without one there are the defaults, and `echo` as the only provider.
         environment: the variables.
+        server: what flags say of `[server]`; they win over both.
 
     Raises:
         ConfigInvalid: names the key, the value's place, and what would be right.
     """
     tree: dict[str, Any] = {"providers": {"echo": {"kind": "echo", "models": ["echo"]}}} if path is None else _file(path)
     _lay_over(tree, environment)
+    if server and isinstance(section := tree.setdefault("server", {}), dict):
+        cast(dict[str, object], section).update(server)
     return read(tree)
 
 

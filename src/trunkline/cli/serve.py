@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from trunkline.app.config import Config, load
 from trunkline.app.serving import serve
-from trunkline.base.codec import replace
 from trunkline.base.log import open_log
 from trunkline.cli.places import ConfigFile, DataFolder, config_file, data_folder
 
@@ -55,6 +54,4 @@ def command(
 
 def _load(path: Path | None, flags: dict[str, Any]) -> Config:
     """The configuration with the flags over it. Where there was no file, one may be there by now."""
-    config = load(path or config_file(None), os.environ)
-    sections = config.sections
-    return replace(config, sections=replace(sections, server=replace(sections.server, **flags)))
+    return load(path or config_file(None), os.environ, server=flags)

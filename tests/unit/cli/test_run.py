@@ -368,6 +368,8 @@ def test_a_reload_is_a_signal_to_the_process_that_has_the_data_folder(trunkline:
         (["--tls-cert", "none.pem"], "server.tls_key"),
         (["--tls-cert", "none.pem", "--tls-key", "none.key"], "server.tls_cert"),
         (["--config", "none.toml"], "config example"),
+        (["--port", "99999"], "server.port"),
+        (["--port", "-1"], "server.port"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
