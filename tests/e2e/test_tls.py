@@ -2,6 +2,7 @@
 
 import http.client
 import ssl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,29 @@ def test_calls_go_over_tls_and_not_beside_it(authority: trustme.CA, pair: tuple[
         with pytest.raises(ssl.SSLCertVerificationError):
             server.ask("GET", "/healthz")
         assert server.stop() == 0
+
+
+@pytest.mark.proves("admin.commands")
+def test_the_command_line_knows_its_own_server_by_the_certificate_whatever_name_and_signature_that_has(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    with Server(tmp_path, "--tls-cert", pair[0], "--tls-key", pair[1], "--host", "127.0.0.1") as server:
+
+        def ask() -> subprocess.CompletedProcess[str]:
+            return trunkline("providers", "list", "--data", server.data, home=tmp_path)
+
+        told = ask()
+        assert (told.returncode, told.stderr) == (0, "")
+        assert "echo" in told.stdout
+        elsewhere = trunkline("providers", "list", "--server", server.url, "--key-file", server.data / "admin.key", home=tmp_path)
+        assert elsewhere.returncode == 1
+        assert "its certificate is refused" in elsewhere.stderr
+
+        place = server.data / "trunkline.url"
+        place.write_text(f"{server.url} {'0' * 64}\n")
+        told = ask()
+        assert told.returncode == 1
+        assert "its certificate is none of those that are pinned" in told.stderr
 
 
 def test_beyond_loopback_nothing_listens_without_tls(tmp_path: Path) -> None:

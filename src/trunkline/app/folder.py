@@ -1,9 +1,10 @@
-"""Whose the data folder is: one server's at a time."""
+"""Whose the data folder is: one server's at a time; and where that one is found."""
 
 import fcntl
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from trunkline.errors import Conflict, StoreUnavailable
@@ -62,13 +63,26 @@ def user(data: Path) -> int | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the folder's server listens.
+
+    Attributes:
+        url: its address.
+        pin: SHA-256 of its certificate (DER), in hexadecimal digits; empty without TLS.
+    """
+
+    url: str
+    pin: str = ""
+
+
 @contextmanager
-def listening(data: Path, urls: Sequence[str]) -> Generator[None]:
-    """Tell the command line where the folder's server listens, while it does."""
+def listening(data: Path, urls: Sequence[str], pin: str = "") -> Generator[None]:
+    """Tell the command line where the folder's server listens, while it does, and by which certificate it is known."""
     path = data / URL_FILE
     try:
         path.touch(mode=0o600)
-        path.write_text("".join(f"{url}\n" for url in urls), encoding="ascii")
+        path.write_text("".join(f"{url} {pin}".rstrip() + "\n" for url in urls), encoding="ascii")
     except OSError as error:
         raise StoreUnavailable(
             f"the data folder `{data}` cannot be written to: {error.strerror}", hint="Let this process write to it."
@@ -79,11 +93,12 @@ def listening(data: Path, urls: Sequence[str]) -> Generator[None]:
         path.unlink(missing_ok=True)
 
 
-def urls_of(data: Path) -> list[str]:
+def place_of(data: Path) -> Place | None:
     """Where the folder's server listens; nowhere, if none runs."""
     if user(data) is None:
-        return []
+        return None
     try:
-        return (data / URL_FILE).read_text(encoding="ascii").split()
+        lines = (data / URL_FILE).read_text(encoding="ascii").splitlines()
     except OSError:
-        return []
+        return None
+    return next((Place(*line.split()) for line in lines), None)

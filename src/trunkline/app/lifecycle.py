@@ -42,6 +42,7 @@ from trunkline.host.methods.log import Lines
 from trunkline.host.methods.network import Network
 from trunkline.host.supervisor import Supervisor
 from trunkline.model.credential import Owner
+from trunkline.net.pins import pin_of
 from trunkline.server import connect
 from trunkline.server.asgi import Application
 from trunkline.server.rest.pool import Pool
@@ -338,7 +339,8 @@ async def installed(
         await installation.start(config)
         tasks.start(installation.keep_sign_ins_clean(), name="sign-ins: delete old ones")
         tasks.start(keep_clean(Records(engine), clock, lambda: installation.keep_days, failed=failed), name="exchanges: delete old rows")
-        stack.enter_context(listening(data, installation.urls))
+        cert = config.sections.server.tls_cert
+        stack.enter_context(listening(data, installation.urls, pin_of(Path(cert)) if cert else ""))
         yield installation
 
 

@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
-from trunkline.app.folder import urls_of
+from trunkline.app.folder import Place, place_of
 from trunkline.base.codec import Wire, decode, encode
 from trunkline.base.secret import Secret
 from trunkline.cli.places import data_folder
-from trunkline.errors import BadRequest, NotFound, TrunklineError, Unauthenticated, UpstreamDown
+from trunkline.errors import BadRequest, EgressDenied, NotFound, TrunklineError, Unauthenticated, UpstreamDown
+from trunkline.net.pins import PinnedDial, pins_alone
 from trunkline_sdk import http1
 
 URL, KEY, INSECURE = "TRUNKLINE_URL", "TRUNKLINE_KEY", "TRUNKLINE_INSECURE_HTTP"
@@ -98,15 +99,15 @@ async def asking(
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """The same for who waits for something else meanwhile. Raises: as `ask`."""
-    url, key = _url(server, data), _key(key_file, data, local=server is None)
+    place, key = _place(server, data), _key(key_file, data, local=server is None)
     named = {"authorization": f"Bearer {key.reveal()}", **(headers or {})}
     if body:
         named.setdefault("content-type", "application/json")
     raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in named.items()]
     try:
-        answer = await _ask(method, url + path, raw, body)
-    except http1.HttpError as error:
-        raise UpstreamDown(f"no Trunkline answers at `{url}`: {error}", hint="Is it running, and is this its address?") from None
+        answer = await _ask(method, place, path, raw, body)
+    except (http1.HttpError, EgressDenied) as error:
+        raise UpstreamDown(f"no Trunkline answers at `{place.url}`: {error}", hint="Is it running, and is this its address?") from None
     if answer.status >= 400:
         raise _refused(answer)
     return answer
@@ -117,23 +118,25 @@ def send(value: object) -> bytes:
     return encode(value)
 
 
-async def _ask(method: str, url: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Answer:
-    async with http1.Client(timeouts=http1.Timeouts(connect=10, first_byte=60, silence=60)) as client:
-        response = await client.request(method, url, headers, body, max_body=64 << 20)
+async def _ask(method: str, place: Place, path: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Answer:
+    # The data folder says which certificate its own server shows: that is made out to the name that others know, and not to its address.
+    dial, tls = (PinnedDial(http1.dial, [place.pin]), pins_alone()) if place.pin else (http1.dial, None)
+    async with http1.Client(dial=dial, tls=tls, timeouts=http1.Timeouts(connect=10, first_byte=60, silence=60)) as client:
+        response = await client.request(method, place.url + path, headers, body, max_body=64 << 20)
         found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
         return Answer(response.status, found, await response.read())
 
 
-def _url(server: str | None, data: Path | None) -> str:
+def _place(server: str | None, data: Path | None) -> Place:
     if server is None:
         folder = data_folder(data)
-        urls = urls_of(folder)
-        if not urls:
+        place = place_of(folder)
+        if place is None:
             raise NotFound(
                 f"no Trunkline runs on the data folder `{folder}`",
                 hint=f"`trunkline serve` starts one; `--server` or `{URL}` names another.",
             )
-        return urls[0]
+        return place
     parts = urlsplit(server)
     if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
         raise BadRequest("`--server` is not the address of a server", hint="Write `https://gateway.example`.")
@@ -142,7 +145,7 @@ def _url(server: str | None, data: Path | None) -> str:
             f"`{parts.hostname}` is not this machine, and `http` would send the key for all to read",
             hint=f"Use `https`, or set `{INSECURE}=1`.",
         )
-    return server.rstrip("/")
+    return Place(server.rstrip("/"))
 
 
 def _key(file: Path | None, data: Path | None, *, local: bool) -> Secret:

@@ -3,12 +3,13 @@ import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 import trustme
 
 from trunkline.errors import EgressDenied
-from trunkline.net.pins import PinnedDial
+from trunkline.net.pins import PinnedDial, pin_of, pins_alone
 from trunkline_sdk import http1
 
 
@@ -84,3 +85,26 @@ async def test_what_has_no_certificate_fits_no_pin() -> None:
     async with server, http1.Client(dial=PinnedDial(http1.dial, ["0" * 64])) as client:
         with pytest.raises(EgressDenied, match="pinned"):
             await client.request("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+
+
+async def test_where_pins_alone_count_they_have_to_fit(peer: Peer) -> None:
+    async with http1.Client(dial=PinnedDial(http1.dial, [peer.fingerprint]), tls=pins_alone()) as client:
+        assert await (await client.request("GET", peer.url)).read() == b"ok"
+    async with http1.Client(dial=PinnedDial(http1.dial, ["0" * 64]), tls=pins_alone()) as client:
+        with pytest.raises(EgressDenied, match="pinned"):
+            await client.request("GET", peer.url)
+    assert peer.heard == 1
+
+
+def test_the_pin_of_a_chain_is_that_of_its_first_certificate(tmp_path: Path) -> None:
+    issued = trustme.CA().create_child_ca().issue_cert("gateway.example")
+    own, *above = [pem.bytes().decode() for pem in issued.cert_chain_pems]
+    pin = sha256(ssl.PEM_cert_to_DER_cert(own)).hexdigest()
+    chain = tmp_path / "chain.pem"
+    chain.write_text(f"subject=gateway.example, für alle\n{own}{''.join(above)}", encoding="latin-1")
+    assert above
+    assert pin_of(chain) == pin
+    for text in ("", ssl.PEM_HEADER, f"{ssl.PEM_HEADER}\nA\n{ssl.PEM_FOOTER}\n"):
+        chain.write_text(text)
+        assert pin_of(chain) == ""
+    assert pin_of(tmp_path / "none.pem") == ""
