@@ -1,7 +1,6 @@
 """`trunkline connections`."""
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
@@ -10,7 +9,7 @@ from cyclopts import Parameter
 from trunkline.base.codec import Wire, decode
 from trunkline.cli.client import KeyFile, Server
 from trunkline.cli.connect import CONNECTIONS, Connection, asker
-from trunkline.cli.output import print_json, print_table
+from trunkline.cli.output import print_json, print_table, time
 from trunkline.cli.places import DataFolder, Json
 from trunkline.cli.sign_in import Rest
 
@@ -59,5 +58,5 @@ def _cells(row: Connection) -> list[str]:
     elif row.refreshable:
         until = "renewed by itself"
     else:
-        until = datetime.fromtimestamp(row.expires_at, UTC).isoformat(timespec="seconds")
+        until = time(row.expires_at)
     return [row.id, row.provider, row.whose, row.token_type, row.label or "", row.state, until]

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from getpass import getpass
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +19,7 @@ from trunkline.app.config import load
 from trunkline.app.lifecycle import open_store
 from trunkline.base.clock import SystemClock
 from trunkline.base.secret import Secret
-from trunkline.cli.output import print_json, print_table
+from trunkline.cli.output import print_json, print_table, time
 from trunkline.cli.places import ConfigFile, DataFolder, Json, config_file, data_folder
 from trunkline.errors import BadRequest
 
@@ -160,7 +159,7 @@ def _done(what: str, row: CredentialRow, *, json: bool) -> None:
 
 def _shown(row: CredentialRow) -> dict[str, object]:
     times = {"created_at": row.created_at, "updated_at": row.updated_at}
-    return {**asdict(row), **{name: datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds") for name, at in times.items()}}
+    return {**asdict(row), **{name: time(at) for name, at in times.items()}}
 
 
 def _cell(value: object) -> str:

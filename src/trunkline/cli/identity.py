@@ -5,7 +5,6 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -17,7 +16,7 @@ from trunkline.access.users import UserRow, Users
 from trunkline.app.config import load, shared_server
 from trunkline.app.lifecycle import open_store
 from trunkline.base.clock import SystemClock
-from trunkline.cli.output import print_json, print_table
+from trunkline.cli.output import print_json, print_table, time
 from trunkline.cli.places import ConfigFile, DataFolder, config_file, data_folder
 from trunkline.errors import BadRequest, StoreUnavailable
 from trunkline.model.caller import DEFAULT_ACCOUNT
@@ -108,11 +107,6 @@ def print_row(row: Row, done: str, *, json: bool) -> None:
         print_json(shown(row))
     else:
         print(f"{done} {row.id} `{row.name}`")
-
-
-def time(at: float) -> str:
-    """An instant, for people and programs: ISO 8601, UTC."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def _time(at: float | None) -> str | None:

@@ -9,8 +9,8 @@ from trunkline.access.first_key import deliver
 from trunkline.access.scopes import parse_scopes
 from trunkline.base.clock import SystemClock
 from trunkline.base.codec import UNSET
-from trunkline.cli.identity import identities, print_row, print_rows, seconds, shown, time
-from trunkline.cli.output import print_json
+from trunkline.cli.identity import identities, print_row, print_rows, seconds, shown
+from trunkline.cli.output import print_json, time
 from trunkline.cli.places import ConfigFile, DataFolder, Json, data_folder
 from trunkline.errors import BadRequest
 

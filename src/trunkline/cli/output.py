@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from trunkline.errors import TrunklineError
 
@@ -14,6 +15,11 @@ def print_json(value: object) -> None:
     from trunkline.base.codec import pretty
 
     print(pretty(value))
+
+
+def time(at: float) -> str:
+    """An instant, in seconds since the Unix epoch, for people and programs: ISO 8601, UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -18,10 +18,13 @@ from trunkline.app.compose import resources
 from trunkline.base.codec import Record, decode, schema, text
 from trunkline.cli.api import Body, read_body
 from trunkline.cli.client import KeyFile, Server, ask, send
-from trunkline.cli.output import print_json, print_table
+from trunkline.cli.output import print_json, print_table, time
 from trunkline.cli.places import DataFolder, Json
 from trunkline.errors import BadRequest
 from trunkline.server.admin import Declared, Resource, declared
+
+_INSTANT = re.compile(r"(\w+_)?at|since|next_attempt")
+"""The fields that are instants."""
 
 _BRACES = re.compile(r"\{(\w+)(?::path)?\}")
 _SCALARS: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
@@ -119,17 +122,19 @@ def _print(each: Declared, answer: Any, *, as_json: bool) -> None:
             print("done")
         case {"data": rows, "next": after}:
             columns = each.resource.columns or tuple(rows[0] if rows else ())
-            print_table(columns, [[_cell(row.get(column)) for column in columns] for row in rows])
+            print_table(columns, [[_cell(column, row.get(column)) for column in columns] for row in rows])
             if after is not None:
                 print(f"There are more: --after {after}", file=sys.stderr)
         case {**fields}:
-            print_table(("field", "value"), [[name, _cell(value)] for name, value in fields.items()])
+            print_table(("field", "value"), [[name, _cell(name, value)] for name, value in fields.items()])
         case other:
             print_json(other)
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
     match value:
+        case float() | int() if _INSTANT.fullmatch(name):
+            return time(value)
         case None:
             return ""
         case str():

@@ -1,14 +1,13 @@
 """`trunkline restore`."""
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from trunkline.app.backup import NOT_IN_IT, put_back
-from trunkline.cli.output import print_json, progress_bar
+from trunkline.cli.output import print_json, progress_bar, time
 from trunkline.cli.passphrase import PassphraseFile, passphrase
 from trunkline.cli.places import ConfigFile, DataFolder, Json, config_file, data_folder
 
@@ -31,7 +30,7 @@ def command(
     secret = passphrase(passphrase_file, twice=False)
     with progress_bar("restoring", hidden=json) as progress:
         head = put_back(path, secret, config=config_file(config), data=data_folder(data), replace=replace, progress=progress)
-    made_at = datetime.fromtimestamp(head.made_at, UTC).isoformat(timespec="seconds")
+    made_at = time(head.made_at)
     if json:
         print_json({"path": str(path), "made_at": made_at, "schema": head.schema, "rows": head.rows, "not_included": NOT_IN_IT})
         return

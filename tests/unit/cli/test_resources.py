@@ -15,7 +15,7 @@ from trunkline.cli import resources as made_commands
 from trunkline.cli.client import Answer
 
 CANARY = "sk-canary-0123456789abcdef"
-ROW = {"id": "nte_a", "account": "acc_one", "text": "[bold]hello", "colour": None, "revision": 3}
+ROW = {"id": "nte_a", "account": "acc_one", "text": "[bold]hello", "colour": None, "created_at": 1795995386.84, "revision": 3}
 
 
 class Asked:
@@ -96,6 +96,8 @@ def test_an_answer_is_a_table_for_people_and_json_for_programs(
     shown = capsys.readouterr().out
     assert "[bold]hello" in shown
     assert "colour" in shown
+    assert "2026-11-29T23:36:26+00:00" in shown
+    assert "1795995386" not in shown
     run("get", "nte_a", "--json")
     assert json.loads(capsys.readouterr().out) == ROW
     asked.answer = {"data": [ROW], "next": "nte_a"}

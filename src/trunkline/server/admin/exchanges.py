@@ -137,7 +137,7 @@ RESOURCE = Resource(
     title="Exchanges",
     path="/exchanges",
     service=Records,
-    columns=("id", "key", "model", "target", "status", "outcome", "error", "seconds"),
+    columns=("id", "at", "key", "model", "target", "status", "outcome", "error", "seconds"),
     about="Calls that have ended, a row each, the latest first: who asked what of whom, and what became of it. Never what was said. "
     "They are kept for `exchanges.keep_days`.",
     routes=(
