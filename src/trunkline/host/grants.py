@@ -105,8 +105,8 @@ class Grants:
         if not found:
             kinds = " and ".join(sorted({classify(each) for each in addresses}))
             raise EgressDenied(
-                f"`{host}` has no public address ({kinds}), and the operator's file does not name its own for this extension",
-                hint="If it is meant, the operator can name the numeric address in the extension's `network`.",
+                f"`{host}` has no public address ({kinds}), and nothing that was granted to this extension names the one it has",
+                hint="The operator can name it, as a number, in the extension's `network`.",
             )
         return found
 

@@ -190,6 +190,7 @@ async def test_what_was_not_granted_is_refused_and_does_not_run(ground: Ground, 
         with pytest.raises(RpcError) as refused:
             await met.asks("secret")
         assert (refused.value.code, refused.value.details) == ("permission_denied", {"permission": "people.read"})
+        assert "`[extensions.weather]` in the configuration" in refused.value.message
     async with ground.meet("trusted", ["people.read"]) as met:
         assert (await met.asks("secret"))["extension"] == "trusted"
 

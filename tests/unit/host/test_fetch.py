@@ -85,6 +85,7 @@ async def test_every_host_is_not_every_address(ground: Ground, url: str) -> None
     async with ground.meet("curious", ["network:*"]) as met:
         error = await refused(met, url=url)
     assert (error.code, error.details) == ("permission_denied", {"reason": "address"})
+    assert error.message.endswith("The operator can name it, as a number, in the extension's `network`.")
     assert ground.internet.reached == []
 
 

@@ -60,8 +60,11 @@ class Ask(Generic[P]):
     def require(self, permission: str) -> None:
         """Go on only where the extension was granted it. Raises: `RpcError`."""
         if not self.line.grants.allows(permission):
+            name = self.context.extension
             raise RpcError(
-                "permission_denied", f"`{self.context.extension}` was not granted `{permission}`", details={"permission": permission}
+                "permission_denied",
+                f"`{name}` was not granted `{permission}`. `[extensions.{name}]` in the configuration says what it may.",
+                details={"permission": permission},
             )
 
 

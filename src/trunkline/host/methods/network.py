@@ -109,7 +109,7 @@ class Network:
         except http1.HttpError as error:
             raise _failure(error, request.method) from None
         except EgressDenied as error:
-            raise RpcError("permission_denied", error.message, details={"reason": "address"}) from None
+            raise RpcError("permission_denied", error.sentence, details={"reason": "address"}) from None
 
     def _client(self, line: Line) -> http1.Client:
         def judge(host: str, port: int, addresses: Sequence[str]) -> list[str]:
