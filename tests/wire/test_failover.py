@@ -161,6 +161,18 @@ async def test_the_next_target_takes_over_and_without_one_it_is_an_error_in_the_
     assert len(upstreams[side.second].calls) == 1
 
 
+@pytest.mark.config(routes={"both": {"targets": [{"model": "openai/gpt-mini"}, {"model": "anthropic/claude-haiku", "order": 1}]}})
+@pytest.mark.proves("failover")
+async def test_where_every_target_fails_the_error_names_each_and_why(gateway: Gateway, upstreams: dict[str, Upstream], side: Side) -> None:
+    upstreams["openai"].answers(401, times=None)
+    upstreams["anthropic"].answers(500, times=None)
+    _, code, message = side.error((await gateway.ask(side, model="both")).json())
+    assert code == "upstream_down"
+    assert message.endswith("Tried were `openai/gpt-mini` (upstream_denied), `anthropic/claude-haiku` (upstream_down).")
+    upstreams["openai"].answers(500, times=None)
+    assert "Tried" not in CHAT.error((await gateway.ask(CHAT, model="openai/gpt-mini")).json())[2]
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.proves("failover")
 async def test_a_target_that_could_not_be_reached_is_asked_once_more(

@@ -100,6 +100,13 @@ def attempts_header(attempts: Sequence[Attempt]) -> list[tuple[bytes, bytes]]:
     return [(b"x-trunkline-attempts", told.encode())] if told else []
 
 
+def attempts_hint(attempts: Sequence[Attempt]) -> str:
+    """The same in words, for an error that can only tell of one target; nothing, where there was but one."""
+    tried = dict.fromkeys(f"`{attempt.target}` ({attempt.outcome})" for attempt in attempts)
+    several = len({attempt.target for attempt in attempts}) > 1
+    return f"Tried were {', '.join(tried)}." if several else ""
+
+
 class Exchanges:
     """All requests in flight."""
 

@@ -29,7 +29,7 @@ from trunkline.gateway import end_user
 from trunkline.gateway.asked import Asked
 from trunkline.gateway.attempts import after, worth_telling
 from trunkline.gateway.choice import Choice, at_home, stored_id
-from trunkline.gateway.exchange import Attempt, CallerLeft, Exchange, Exchanges, attempts_header
+from trunkline.gateway.exchange import Attempt, CallerLeft, Exchange, Exchanges, attempts_header, attempts_hint
 from trunkline.gateway.headers import Headers, error_headers, first, reply_headers
 from trunkline.gateway.health import Health
 from trunkline.gateway.losses import header
@@ -362,7 +362,9 @@ class Pipeline:
                         again = True
                         await self._clock.sleep(BACK_OFF)
                     case "stop":
-                        raise worth_telling(failures) from None
+                        worst = worth_telling(failures)
+                        worst.hint = " ".join(filter(None, (worst.hint, attempts_hint(exchange.attempts))))
+                        raise worst from None
 
     async def _try(
         self, exchange: Exchange, caller: Caller, stop: Stop, asked: Asked, headers: Headers, since: float, sent: Sequence[Credential]
