@@ -204,9 +204,12 @@ class _Manners:
         except msgspec.ValidationError as error:
             reason, _, place = str(error).partition(" - at `$")
             place = place.rstrip("`")
-            where = f"{at}{place}".lstrip(".") or "the top"
-            shown = _shown(value, place, kind, lax=self.lax) if self.shows and where != "the top" else ""
-            raise self.error(f"`{where}`{shown}: {reason}") from None
+            where = f"{at}{place}".lstrip(".")
+            if found := _MISSING.fullmatch(reason):
+                hint = _meant(kind, f"{place}.{found[1]}")
+                raise self.error(f"`{where}`: `{found[1]}` is missing" if where else f"`{found[1]}` is missing", hint=hint) from None
+            shown = _shown(value, place, kind, lax=self.lax) if self.shows and where else ""
+            raise self.error(f"`{where or 'the top'}`{shown}: {reason}", hint=_meant(kind, place)) from None
 
     def known_keys(self, value: object, kind: Any, at: str) -> None:
         """Walk the plain value beside the type, and refuse keys that no record on the way has."""
@@ -240,9 +243,37 @@ class _Manners:
 _SETTINGS = _Manners(ConfigInvalid, "setting")
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+_MISSING = re.compile(r"Object missing required field `(.+)`")
 _WRITE_ONLY = '"writeOnly":true'
 LONGEST_SHOWN = 60  # characters of a wrong value
 LONGEST_SECRET = 65_536  # characters
+
+
+def _meant(kind: Any, place: str) -> str:
+    """What is right in a place: the words for it, and all that it may be where that is a few."""
+    whole = schema(kind)
+    node: dict[str, Any] = whole
+    words = ""
+    for name, _ in cast(list[tuple[str, str]], _STEP.findall(place)):
+        node = _below(node, name, whole)
+        words = node.get("description", words)
+    choices = [f"`{value}`" for option in [node, *node.get("anyOf", ())] for value in option.get("enum", ()) if value is not None]
+    return " ".join(filter(None, [words, f"One of {', '.join(choices)}." if choices else ""]))
+
+
+def _below(node: dict[str, Any], name: str, whole: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a field, of a mapping's value, or of a list's item; of what a type may be besides, the first that has one."""
+    for option in [node, *node.get("anyOf", ())]:
+        found = _resolved(option, whole)
+        below: object = (found.get("properties", {}).get(name) or found.get("additionalProperties")) if name else found.get("items")
+        if isinstance(below, dict):
+            return cast(dict[str, Any], below)
+    return {}
+
+
+def _resolved(node: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """A schema, or the record that it refers to."""
+    return whole["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
 
 
 def _shown(value: object, place: str, kind: Any, *, lax: bool) -> str:

@@ -36,7 +36,10 @@ class Settings(Record, frozen=True):
     """What the operator says about one provider."""
 
     kind: Annotated[str, Meta(description="What it is; `trunkline doctor` lists the kinds.")]
-    base_url: Annotated[BaseUrl | None, Meta(description="Where it is, without the part of the path that the format itself adds.")] = None
+    base_url: Annotated[
+        BaseUrl | None,
+        Meta(description="Where it is, such as `http://127.0.0.1:8000/v1`: without the part of the path that the format itself adds."),
+    ] = None
     api_key: Annotated[
         SecretSource | None,
         Meta(

@@ -14,7 +14,9 @@ class ServerSettings(Record, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535, description="0 takes a free one.")] = 8484
     public_url: Annotated[
         Annotated[str, Meta(pattern=r"^https?://[^/?#@\s]+(/[^?#\s]*)?$")] | None,
-        Meta(description="Where people's browsers reach it, for links in messages; by default where it listens."),
+        Meta(
+            description="Where people's browsers reach it, such as `https://gateway.example`, for links in messages; by default where it listens."
+        ),
     ] = None
     tls_cert: Annotated[str | None, Meta(description="Path of the certificate chain, PEM.")] = None
     tls_key: Annotated[str | None, Meta(description="Path of its private key, PEM.")] = None
@@ -23,7 +25,8 @@ class ServerSettings(Record, frozen=True):
     ] = False
     trusted_proxies: Annotated[list[str], Meta(description="Addresses or networks of proxies whose `X-Forwarded-For` counts.")] = []
     cors_origins: Annotated[
-        list[Annotated[str, Meta(pattern="^https?://[^/]+$")]], Meta(description="Origins of web pages that may call from a browser.")
+        list[Annotated[str, Meta(pattern="^https?://[^/]+$")]],
+        Meta(description="Origins of web pages that may call from a browser, such as `https://chat.example`."),
     ] = []
     open_docs: Annotated[
         bool, Meta(description="Whether `/openapi.json` and `/docs/api`, which are the same in every installation, are read without a key.")

@@ -47,7 +47,8 @@ class Settings(Record, frozen=True):
 
     port: int = 8484
     level: Literal["info", "debug"] = "info"
-    api_key: Annotated[str, Meta(pattern="^(env|file):.+")] | None = None
+    level_of: Annotated[dict[str, Literal["info", "debug"] | None], Meta(description="By module.")] = {}
+    api_key: Annotated[Annotated[str, Meta(pattern="^(env|file):.+")] | None, Meta(description="`env:NAME` or `file:PATH`.")] = None
     routes: Annotated[dict[str, Route], Meta(description="Names of your own.")] = {}
     log_format: str = field(name="log-format", default="auto")
     nets: list[list[int]] = []
@@ -110,6 +111,30 @@ def test_an_unknown_key_that_resembles_nothing_is_told_what_is_known() -> None:
 )
 def test_a_wrong_value_is_named_with_its_place(tree: object, place: str) -> None:
     assert refusal(tree).message.startswith(f"{place}: ")
+
+
+@pytest.mark.parametrize(
+    ("tree", "hint"),
+    [
+        ({"api_key": CANARY}, "`env:NAME` or `file:PATH`."),
+        ({"level": "loud"}, "One of `debug`, `info`."),
+        ({"level_of": {"store": "loud"}}, "One of `debug`, `info`."),
+        ({"level_of": 7}, "By module."),
+        ({"routes": {"fast": 7}}, ""),
+        ({"routes": {"fast": {"targets": [{"model": "a/b"}, {"model": "ab"}]}}}, "`provider/model`."),
+        ({"routes": {"fast": {"targets": [{"model": "a/b"}], "fallback": {"model": "ab"}}}}, "`provider/model`."),
+        ({"routes": {"fast": {"targets": [{}]}}}, "`provider/model`."),
+        ({"nets": [["x"]]}, ""),
+    ],
+)
+def test_a_wrong_value_is_told_with_what_is_right_there(tree: object, hint: str) -> None:
+    assert refusal(tree).hint == hint
+
+
+def test_what_is_missing_is_named_where_it_should_stand() -> None:
+    assert refusal({"routes": {"fast": {}}}).message == "`routes.fast`: `targets` is missing"
+    with pytest.raises(ConfigInvalid, match=r"^`model` is missing$"):
+        parse({}, Target)
 
 
 def test_the_place_begins_where_the_tree_stands() -> None:
@@ -247,7 +272,7 @@ def test_what_a_caller_sends_is_a_record() -> None:
         ({"number": "x" * 100}, f'`number` is `"{"x" * 59}…`: Expected `int`, got `str`'),
         ({"number": None}, "`number` is `null`: Expected `int`, got `null`"),
         ({"numbr": 0}, "`numbr` is not a field"),
-        ({"inner": {"note": "x"}}, "`inner`: Object missing required field `secret`"),
+        ({"inner": {"note": "x"}}, "`inner`: `secret` is missing"),
         ({"inner": {"secret": "x", "note": 1}}, "`inner.note` is `1`: Expected `str`, got `int`"),
         ({"many": [{"secret": "x"}, {"secret": "y", "nte": 1}]}, "`many[1].nte` is not a field"),
         ({"named": {"a": 1, "b": 10}}, "`named.b` is `10`: Expected `int` <= 9"),
