@@ -20,6 +20,7 @@ from trunkline.base import members
 from trunkline.base.clock import SystemClock
 from trunkline.dialects import Dialect
 from trunkline.errors import (
+    ConfigInvalid,
     LaunchFailed,
     MigrationNeeded,
     OperatorError,
@@ -30,6 +31,7 @@ from trunkline.errors import (
     VaultUnavailable,
 )
 from trunkline.host.broker import groups
+from trunkline.host.keeper import MAIN
 from trunkline.providers.local import LocalSettings
 from trunkline.store.condition import condition
 from trunkline.store.schema import SchemaState, schema_state
@@ -58,6 +60,7 @@ def diagnose(config: Path | None, data: Path) -> list[Finding]:
         *_shared(config),
         *_vault(config, data),
         *_local_models(config),
+        *_extensions(config),
     ]
 
 
@@ -209,6 +212,27 @@ def _local_models(config: Path | None) -> list[Finding]:
         for name, settings in configured.items()
         if isinstance(settings, LocalSettings)
     ]
+
+
+def _extensions(config: Path | None) -> list[Finding]:
+    try:
+        configured = load(config).sections.extensions
+    except OperatorError:
+        return []  # told above
+    return [_looked(f"extensions.{name}", lambda path=each.path: _extension(path)) for name, each in configured.items() if each.enabled]
+
+
+def _extension(path: str) -> str:
+    """Whether there is an extension's code. How one stands that runs, its server says."""
+    try:
+        main = Path(path).expanduser().absolute() / MAIN
+    except RuntimeError as error:  # nobody has that home folder
+        raise ConfigInvalid(f"`{path}` cannot be found: {error}") from None
+    if not main.is_file():
+        raise ConfigInvalid(
+            f"there is no `{main}`", hint="`path` is the folder with its code; a relative one begins where `serve` is started."
+        )
+    return str(main)
 
 
 def _local_model(settings: LocalSettings) -> str:

@@ -101,6 +101,24 @@ def test_a_local_model_whose_weights_are_not_here_is_a_problem_with_the_command_
     assert findings["providers.small"].hint
 
 
+def test_an_extension_without_its_code_is_a_problem_with_the_whole_path(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "main.py").touch()
+    (tmp_path / "empty").mkdir()
+    tables = [f'[extensions.{name}]\npath = "{name}"\n' for name in ("here", "empty", "gone")]
+    lost = ['[extensions.lost]\npath = "~nobody-of-that-name/x"\n']
+    findings = found(written(tmp_path, "".join([*tables, '[extensions.off]\npath = "gone"\nenabled = false\n', *lost])), data)
+    assert findings["extensions.here"].detail == f"{tmp_path}/here/main.py"
+    for name in ("empty", "gone"):
+        assert findings[f"extensions.{name}"].problem == f"there is no `{tmp_path}/{name}/main.py`"
+        assert findings[f"extensions.{name}"].hint
+    assert "extensions.off" not in findings
+    assert findings["extensions.lost"].problem.startswith("`~nobody-of-that-name/x` cannot be found: ")
+
+
 def test_a_full_disk_is_a_problem(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "LEAST_DISK", 1 << 62)
     assert "MB are free" in found(None, data)["data folder"].problem
