@@ -8,7 +8,7 @@ from cyclopts import App
 from trunkline.cli.output import print_json, print_table
 from trunkline.cli.places import Json
 
-command = App(name="ext", help="Look after extensions.")
+command = App(name="ext", help="Try the sandbox of extensions on this machine. `trunkline extensions` tells how each of them stands.")
 
 
 @command.command

@@ -12,7 +12,7 @@ from trunkline.dialects import Dialect
 from trunkline.errors import NotFound
 from trunkline.gateway.router import Router, Stop
 
-command = App(name="route", help="Explain where calls go.")
+command = App(name="route", help="Explain where calls go, by the configuration of this machine.")
 
 
 @command.command
