@@ -9,6 +9,7 @@ import pytest
 
 from trunkline.app.compose import parts
 from trunkline.app.config import read
+from trunkline.app.example import EXAMPLE
 from trunkline.base.codec import parse
 from trunkline.cli import RESOURCES
 from trunkline.model.price import UNITS
@@ -30,6 +31,19 @@ def test_the_configuration_of_a_model_means_what_the_guide_says() -> None:
     [text] = [each for each in blocks("toml") if "forbidden" in each]
     card = parts(read(tomllib.loads(text))).providers["openai"].card("gpt-5-mini")
     assert (card.forbids("temperature"), card.max_output, card.context_window) == (False, 32_000, 400_000)
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", [*re.findall(r"```toml\n(.*?)```", README, re.DOTALL), EXAMPLE], ids=["readme", "example"])
+def test_the_models_that_a_newcomer_copies_are_here_to_stay(text: str) -> None:
+    made = parts(read(tomllib.loads(text)))
+    known = [made.providers[name].card(model) for name in ("openai", "anthropic") for model in made.providers[name].settings.models]
+    assert len(known) == 2
+    for card in known:
+        assert card.context_window is not None, "it is known"
+        assert card.lifecycle is None or card.lifecycle.state == "active"
 
 
 @pytest.mark.parametrize("text", blocks("json"))

@@ -92,7 +92,7 @@ async def test_the_configuration_and_the_commands_and_both_snippets_run(
     checked, key = (await run(["sh", "-ec", "\n".join([*setup, 'echo "$TRUNKLINE_KEY"'])], environment, tmp_path)).rsplit("\n", 2)[:2]
     assert "trunkline.toml: fine" in checked
     assert "providers: openai, anthropic, home" in checked
-    assert re.search(r"^models: fast, openai/gpt-5-mini, anthropic/\S+$", checked, re.MULTILINE)
+    assert re.search(r"^models: fast, openai/gpt-6\.1-sol, anthropic/\S+$", checked, re.MULTILINE)
     assert "note" not in checked, "every credential is there"
     assert re.fullmatch("swb_[A-Za-z0-9]{32}", key)
     environment["TRUNKLINE_KEY"] = key

@@ -6,7 +6,7 @@ EXAMPLE = """\
 [providers.openai]
 kind = "openai"
 # api_key = "env:OPENAI_API_KEY"        # the default; or "file:/path/to/key". The key itself never stands here.
-models = ["gpt-5-mini"]
+models = ["gpt-6.1-sol"]
 
 [providers.anthropic]
 kind = "anthropic"
@@ -26,7 +26,7 @@ kind = "echo"
 models = ["echo"]
 
 [routes.fast]                           # a name of your own; the second target takes over when the first fails
-targets = [{ model = "openai/gpt-5-mini" }, { model = "home/qwen3", order = 1 }]
+targets = [{ model = "openai/gpt-6.1-sol" }, { model = "home/qwen3", order = 1 }]
 
 # [extensions.weather]                  # a folder with a `main.py`, which runs in a sandbox
 # path = "/srv/trunkline/weather"

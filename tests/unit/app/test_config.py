@@ -47,7 +47,7 @@ def test_the_example_is_a_configuration() -> None:
     config = read(tomllib.loads(EXAMPLE))
     providers = connect(config, {"OPENAI_API_KEY": CANARY})
     assert providers["openai"].api_key == Secret(CANARY)
-    assert [target.model for target in config.sections.routes["fast"].targets] == ["openai/gpt-5-mini", "home/qwen3"]
+    assert [target.model for target in config.sections.routes["fast"].targets] == ["openai/gpt-6.1-sol", "home/qwen3"]
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals
