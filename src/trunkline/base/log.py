@@ -1,6 +1,7 @@
 """The log: one structured line per event, secrets masked, written beside the event loop."""
 
 import logging
+import os
 import re
 import threading
 from collections import deque
@@ -148,7 +149,7 @@ class _Bridge(logging.Handler):
 def open_log(settings: LogSettings, stream: TextIO) -> tuple[Logger, Writer[EventDict]]:
     """A logger, and the writer behind it, which the caller closes at the end."""
     for_people = settings.format == "console" or (settings.format == "auto" and stream.isatty())
-    writer = Writer[EventDict](stream, _for_people(colors=stream.isatty()) if for_people else _json)
+    writer = Writer[EventDict](stream, _for_people(colors=_colours(stream)) if for_people else _json)
     log = structlog.wrap_logger(
         _Sink(writer),
         processors=[structlog.processors.add_log_level, _stamp, structlog.processors.format_exc_info],
@@ -171,6 +172,11 @@ def _json(event: EventDict) -> str:
         return codec.text(line)
     except TypeError:  # a value that JSON has no word for
         return codec.text({name: str(value) for name, value in line.items()})
+
+
+def _colours(stream: TextIO) -> bool:
+    """Whether it is a terminal that has colours, and nobody said that they want none (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _for_people(*, colors: bool) -> Callable[[EventDict], str]:

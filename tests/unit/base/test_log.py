@@ -151,6 +151,21 @@ def test_people_get_lines_for_people_and_programs_get_json(stream: type[io.Strin
     assert "hello" in text
 
 
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_a_terminal_gets_colours_unless_it_has_none_or_somebody_wants_none(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], *, coloured: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in written(Terminal(), lambda log: log.info("hello"))) == coloured
+    assert "\x1b[" not in written(io.StringIO(), lambda log: log.info("hello"), LogSettings(format="console"))
+
+
 @pytest.mark.proves("G19")
 @pytest.mark.parametrize("settings", [LogSettings(), LogSettings(format="console")], ids=["json", "console"])
 def test_a_trace_is_written_without_its_secrets_and_without_local_values(settings: LogSettings) -> None:
