@@ -98,6 +98,8 @@ def test_anything_can_be_asked(server: Server) -> None:
     assert json.loads(result.stderr)["error"]["code"] == "method_not_allowed"
     result = run(server, "api", "POST", "providers", "--body", "{a}", "--json")
     assert json.loads(result.stderr)["error"]["code"] == "bad_request"
+    result = run(server, "api", "FROB", "providers", "--json")
+    assert json.loads(result.stderr)["error"]["hint"] == "There are GET, POST, PATCH, PUT, DELETE."
 
 
 def test_a_server_elsewhere_is_asked_with_a_key_of_its_own(server: Server, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from trunkline.cli.places import DataFolder, Json
 from trunkline.errors import BadRequest
 
 ROOT = "/api/v1/"
+METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")
 
 Body = Annotated[str | None, Parameter(name="--body", allow_leading_hyphen=True, help="The body as JSON; `@FILE` reads a file, `-` stdin.")]
 
@@ -36,6 +37,8 @@ def command(
         if_match: the `ETag` that the object has to have.
     """
     del json
+    if method.upper() not in METHODS:
+        raise BadRequest(f"`{method}` is no method that the admin API has", hint=f"There are {', '.join(METHODS)}.")
     headers = {"if-match": if_match} if if_match else {}
     answer = ask(
         method.upper(),
