@@ -60,6 +60,12 @@ async def test_any_daemon_can_be_asked_what_it_refuses(site: Site) -> None:
     assert passed(keyless)
 
 
+async def test_a_secret_that_was_not_given_is_told_as_that(site: Site) -> None:
+    [finding] = await run(Daemon(base=(await site.serve(Fixtures(SECRET))).url), only=["I.2"])
+    assert finding.outcome == "failed"
+    assert "DAEMON_SECRET" in finding.detail
+
+
 class Polite(Chat):
     async def _broken(self, first: bytes) -> AsyncIterator[bytes]:
         yield first

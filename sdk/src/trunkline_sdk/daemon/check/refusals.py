@@ -26,6 +26,8 @@ _METHODS = {"browser", "device", "manual"}
 async def info(probe: Probe) -> str:
     """`info` is readable, and so is what it says."""
     answer = await probe.send("GET", INFO.path())
+    if answer.status == 401:
+        raise Missed("HTTP 401: it does not take the secret that DAEMON_SECRET holds, if any")
     if answer.status != 200:
         raise Missed(f"HTTP {answer.status}")
     try:
