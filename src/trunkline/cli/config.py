@@ -17,18 +17,26 @@ command = App(name="config", help="Check the configuration, or print an example.
 def check(*, config: ConfigFile = None, json: Json = False) -> None:
     """Read the configuration as `serve` would, credentials included, and say what it means."""
     path = config_file(config)
-    made = parts(load(path))
+    read = load(path)
+    made = parts(read)
     providers = made.providers
     names = [name.id for name in made.router.names()]
     without = [name for name, provider in providers.items() if provider.kind.key_required and provider.api_key is None]
+    extensions = list(read.sections.extensions)
     if json:
-        print_json({"path": str(path) if path else None, "providers": list(providers), "models": names, "without_credential": without})
+        told = {"providers": list(providers), "models": names, "extensions": extensions, "without_credential": without}
+        print_json({"path": str(path) if path else None, **told})
         return
     print(f"{path or 'no file, defaults'}: fine")
     print(f"providers: {', '.join(providers) or 'none'}")
     print(f"models: {', '.join(names) or 'none listed'}")
+    if extensions:
+        print(f"extensions: {', '.join(extensions)}")
     for name in without:
-        print(f"note: `{name}` has no credential here, so calls to it need a stored one (`trunkline credentials add {name}`)")
+        usual = (providers[name].kind.api_key or "").removeprefix("env:")
+        print(
+            f"note: `{name}` has no credential here: {f'set {usual}, or ' if usual else ''}keep one by `trunkline credentials add {name}`"
+        )
 
 
 @command.command

@@ -280,12 +280,16 @@ def test_the_example_passes_the_check(trunkline: Run, home: Path) -> None:
     result = trunkline("config", "check")
     assert result.status == 0
     assert "trunkline.toml: fine" in result.out
-    assert "note: `openai` has no credential" in result.out
+    assert "note: `openai` has no credential here: set OPENAI_API_KEY, or keep one by `trunkline credentials add openai`" in result.out
+    assert "extensions" not in result.out
     checked = trunkline("config", "check", "--json").json
     assert checked["path"] == "trunkline.toml"
     assert checked["providers"] == ["openai", "anthropic", "home", "local", "echo"]
     assert "fast" in checked["models"]
     assert checked["without_credential"] == ["openai", "anthropic"]
+    (home / "trunkline.toml").write_text('[extensions.weather]\npath = "weather"\n')
+    assert "extensions: weather\n" in trunkline("config", "check").out
+    assert trunkline("config", "check", "--json").json["extensions"] == ["weather"]
 
 
 def test_without_a_file_the_defaults_are_checked(trunkline: Run) -> None:
