@@ -20,6 +20,7 @@ from trunkline.access.connection_rows import RECOVERABLE_SECONDS
 from trunkline.access.connections import CLEAN_SECONDS, LONGEST_TOKEN, Connections
 from trunkline.access.key_sources import FileSource
 from trunkline.access.purse import Purse
+from trunkline.access.token_store import KEEP_AGAIN, KEEP_SECONDS
 from trunkline.access.users import Users
 from trunkline.access.vault import Vault
 from trunkline.access.wallet import Wallet
@@ -281,6 +282,51 @@ async def test_a_sign_out_during_a_renewal_holds(site: Site) -> None:
     assert isinstance(await renewal, SignInNeeded)
     await site.until(lambda: site.connections.of(SIGNED) == {})
     assert site.connections.list() == []
+
+
+@pytest.mark.proves("connections.once")
+async def test_nobody_is_asked_for_what_could_not_be_kept(site: Site, engine: Engine) -> None:
+    credential = await site.sign_in(seconds=0)
+    with writing(engine):  # readable, and not writable, as with a full disk
+        assert isinstance(await site.refused(credential), StoreUnavailable)
+    assert site.provider.asked == []
+    (key := Path(site.vault._source.where.split("`")[1])).rename(key.with_suffix(".away"))
+    assert isinstance(await site.refused(credential), VaultUnavailable)
+    assert site.provider.asked == []
+    key.with_suffix(".away").rename(key)
+    assert (await site.connections.fresh(credential)).secret.reveal() == "access-2"
+    assert site.connections.get(credential.id).revision == 2
+
+
+@pytest.mark.proves("connections.once")
+async def test_what_a_renewal_brought_is_kept_once_the_database_is_back(site: Site, engine: Engine) -> None:
+    credential = await site.sign_in(seconds=0)
+    site.provider.go.clear()
+    renewal = asyncio.get_running_loop().create_task(site.connections.fresh(credential))
+    await asyncio.wait_for(arrived(site.provider), 10)
+    with writing(engine):
+        asleep = len(site.clock.asked)
+        site.provider.go.set()
+        async with asyncio.timeout(10):
+            await site.clock.when(lambda: KEEP_AGAIN in site.clock.asked[asleep:])
+    site.clock.advance(KEEP_AGAIN)
+    assert (await renewal).secret.reveal() == "access-2"
+    assert site.connections.get(credential.id).revision == 2
+    assert len(site.provider.asked) == 1
+
+
+async def test_a_renewal_does_not_wait_for_ever_for_the_database(site: Site, engine: Engine) -> None:
+    credential = await site.sign_in(seconds=0)
+    site.provider.go.clear()
+    renewal = asyncio.get_running_loop().create_task(site.refused(credential))
+    await asyncio.wait_for(arrived(site.provider), 10)
+    with writing(engine):
+        asleep = len(site.clock.asked)
+        site.provider.go.set()
+        async with asyncio.timeout(10):
+            await site.clock.when(lambda: KEEP_AGAIN in site.clock.asked[asleep:])
+        site.clock.advance(KEEP_SECONDS)
+        assert isinstance(await asyncio.wait_for(renewal, 10), StoreUnavailable)
 
 
 async def test_another_accounts_tokens_are_dropped(site: Site) -> None:

@@ -64,7 +64,7 @@ class Site:
             self.auth.approve(begun.user_code)
             result = await driver.poll(Flow(method="device", secrets=begun.secrets))
         with ThreadPoolExecutor(1) as threads:
-            await TokenStore(rows, FileLeases(self._key.parent / "none", SystemClock()), threads).save(KEY, result.record)
+            await TokenStore(rows, FileLeases(self._key.parent / "none", SystemClock()), threads, SystemClock()).save(KEY, result.record)
         engine.dispose()
 
     async def process(self) -> "User":

@@ -58,7 +58,7 @@ async def leases(engine: Engine, tmp_path: Path, redis_prefix: str) -> AsyncGene
 
 @pytest.fixture
 def store(engine: Engine, vault: Vault, clock: FakeClock, leases: Leases, threads: ThreadPoolExecutor) -> TokenStore:
-    return TokenStore(ConnectionRows(engine, vault, clock), leases, threads)
+    return TokenStore(ConnectionRows(engine, vault, clock), leases, threads, clock)
 
 
 class TestTokenStore(StoreContract, RenewalContract):

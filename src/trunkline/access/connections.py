@@ -92,7 +92,7 @@ class Connections:
         self._wallet = Wallet(engine, vault, clock, failed=failed, bus=bus, shelf=SIGN_INS)
         self._rows = ConnectionRows(engine, vault, clock)
         self._threads = ThreadPoolExecutor(THREADS, "connections")
-        self._store = TokenStore(self._rows, leases, self._threads)
+        self._store = TokenStore(self._rows, leases, self._threads, clock)
         self._failed = failed
         self._tasks = Tasks(failed)
         self._renewals: dict[tuple[str, str], asyncio.Task[Credential | TrunklineError]] = {}
@@ -173,6 +173,7 @@ class Connections:
 
         async def refresh(record: Record) -> Record:
             nonlocal renews
+            await self._store.rehearse(key)
             renews = True
             async with asyncio.timeout(REFRESH_SECONDS):
                 return await self._refresher(place.provider)(record)

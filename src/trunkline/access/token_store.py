@@ -12,11 +12,19 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from trunkline.access.connection_rows import ConnectionRows, Place
+from trunkline.base.clock import Clock
+from trunkline.errors import StoreUnavailable
 from trunkline.store.shared.contract import Lease, Leases
 from trunkline_sdk.daemon.messages import Record
 from trunkline_sdk.daemon.tokenstore import BlankKey, Conflict, NotFound
 
 T = TypeVar("T")
+
+KEEP_SECONDS = 60.0
+"""How long it is tried to keep what a refresh gave, while the database does not answer: as long as a daemon remembers it, too."""
+
+KEEP_AGAIN = 1.0
+"""Seconds between two attempts."""
 
 
 class TokenStore:
@@ -29,12 +37,14 @@ class TokenStore:
         rows: the table.
         leases: between the processes of an installation.
         threads: in which the table is asked.
+        clock: the time.
     """
 
-    def __init__(self, rows: ConnectionRows, leases: Leases, threads: Executor) -> None:
+    def __init__(self, rows: ConnectionRows, leases: Leases, threads: Executor, clock: Clock) -> None:
         self._rows = rows
         self._leases = leases
         self._threads = threads
+        self._clock = clock
 
     async def load(self, key: str) -> Record:
         """See `Store`."""
@@ -50,12 +60,25 @@ class TokenStore:
         return await self._asked(lambda: self._rows.save(place, record))
 
     async def replace_if_current(self, key: str, revision: str, record: Record) -> Record:
-        """See `Store`."""
+        """See `Store`. There may be no other copy of the record, so that a database that does not answer is asked again."""
         place = _place(key)
-        kept = await self._asked(lambda: self._rows.replace(place, revision, record))
+        end = self._clock.monotonic() + KEEP_SECONDS
+        while True:
+            try:
+                kept = await self._asked(lambda: self._rows.replace(place, revision, record))
+                break
+            except StoreUnavailable:
+                if self._clock.monotonic() >= end:
+                    raise
+                await self._clock.sleep(KEEP_AGAIN)
         if kept is None:
             raise Conflict("the credential was changed or removed meanwhile")
         return kept
+
+    async def rehearse(self, key: str) -> None:
+        """See that what takes a record's place could be kept now: a refresh that cannot be kept voids the sign-in."""
+        place = _place(key)
+        await self._asked(lambda: self._rows.rehearse(place))
 
     async def revoke_if_current(self, key: str, revision: str) -> None:
         """See `Store`. It can be recovered for a day."""
