@@ -130,6 +130,18 @@ def test_a_reading_is_none_while_nothing_has_changed_and_sees_every_change(overr
     assert len(set(marks)) == len(marks)
 
 
+def test_a_reading_sees_a_change_that_was_made_where_the_clock_is_behind(overrides: Overrides, engine: Engine, clock: FakeClock) -> None:
+    old = overrides.create(provider="home", model="a", card={"tools": True})
+    clock.advance(1)
+    overrides.create(provider="home", model="b", card={"tools": True})
+    before = overrides.read()
+    assert before is not None
+    elsewhere = Overrides(engine, FakeClock(clock.now() - 60))
+    elsewhere.delete(old.id)
+    elsewhere.create(provider="home", model="c", card={"tools": True})
+    assert overrides.read(before.mark) is not None
+
+
 def test_a_row_that_a_later_version_wrote_does_nothing_here_and_takes_no_other_down(overrides: Overrides, engine: Engine) -> None:
     odd = overrides.create(provider="home", model="a", card={"tools": True})
     overrides.create(provider="home", model="b", card={"tools": True})

@@ -7,14 +7,15 @@ from sqlalchemy import Engine, update
 
 from tests.fakes.clock import FakeClock
 from tests.fakes.people import settle
+from trunkline.access.connections import SIGN_INS
 from trunkline.access.credentials import Credentials
 from trunkline.access.key_sources import FileSource
 from trunkline.access.vault import Vault
-from trunkline.access.wallet import CREDENTIALS, READ_SECONDS, Wallet
+from trunkline.access.wallet import CREDENTIALS, READ_SECONDS, Shelf, Wallet
 from trunkline.base.secret import Secret
 from trunkline.errors import StoreUnavailable, VaultUnavailable
 from trunkline.model.credential import INSTALLATION, Credential, Owner
-from trunkline.store.engine import writing
+from trunkline.store.engine import reading, writing
 from trunkline.store.shared.contract import Callback
 from trunkline.store.tables.credentials import TABLE
 
@@ -87,6 +88,33 @@ async def test_credentials_are_found_by_whose_they_are(credentials: Credentials,
     assert held(wallet, Owner("acc_a")) == ["for-account"]
     assert held(wallet, Owner("acc_a", "usr_a")) == ["for-user"]
     assert held(wallet, provider="anthropic") == ["elsewhere"]
+
+
+async def test_a_change_is_known_though_it_was_made_where_the_clock_is_behind(
+    engine: Engine, source: FileSource, credentials: Credentials, wallet: Wallet, clock: FakeClock
+) -> None:
+    old = credentials.create(provider="openai", secret=Secret("one-that-goes"), name="old")
+    clock.advance(1)
+    credentials.create(provider="openai", secret=Secret("one-that-stays"), name="young")
+    await read(wallet, clock)
+    elsewhere = Credentials(engine, Vault(engine, source), FakeClock(clock.now() - 60))
+    elsewhere.delete(old.id)
+    elsewhere.create(provider="openai", secret=Secret("one-that-comes"), name="new")
+    await read(wallet, clock)
+    assert held(wallet) == ["one-that-comes", "one-that-stays"]
+
+
+@pytest.mark.parametrize("shelf", [CREDENTIALS, SIGN_INS], ids=lambda shelf: shelf.name)
+def test_a_look_goes_through_no_secrets(engine: Engine, source: FileSource, clock: FakeClock, shelf: Shelf) -> None:
+    wallet = Wallet(engine, Vault(engine, source), clock, failed=Told(), shelf=shelf)
+    with reading(engine) as connection:
+        if engine.dialect.name == "sqlite":
+            plan = str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {wallet._mark}").all())
+        else:
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")  # the table has no rows
+            plan = str(connection.exec_driver_sql(f"EXPLAIN {wallet._mark}").all())
+    assert f"ix_{shelf.name}_id_revision_created_at" in plan
+    assert "COVERING INDEX" in plan or "Index Only Scan" in plan
 
 
 async def test_every_change_is_known_within_five_seconds(credentials: Credentials, wallet: Wallet, clock: FakeClock) -> None:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Table, select
 
 from trunkline.access.vault import Row, Vault
 from trunkline.base.aio import Tasks
@@ -20,6 +20,7 @@ from trunkline.errors import VaultUnavailable
 from trunkline.model.credential import Credential, Owner
 from trunkline.store.engine import reading
 from trunkline.store.shared.contract import Bus, Listener
+from trunkline.store.tables import mark
 from trunkline.store.tables.credentials import TABLE
 
 READ_SECONDS = 2.0
@@ -47,7 +48,7 @@ class Shelf:
 
     Attributes:
         name: of the channel on which processes tell each other that it has changed; the message is empty, the database knows the rest.
-        table: its columns `id`, `provider`, `account`, `user`, `revision` and `updated_at` are used here.
+        table: its columns `id`, `provider`, `account`, `user`, `revision` and `created_at` are used here.
         listed: the rows that count.
         credential: what a row is, and its secret; `None` where it cannot be used, and its owner uses no other owner's in its place.
     """
@@ -119,9 +120,7 @@ class Wallet:
         self._failed = failed
         self._bus = bus
         self._shelf = shelf
-        # Ids grow, and so do revisions: these four are the same only when nothing happened.
-        columns = shelf.table.c
-        self._mark = select(func.count(), func.max(columns.id), func.sum(columns.revision), func.max(columns.updated_at))
+        self._mark = mark(shelf.table)
         self._to_tell = asyncio.Event()
         self._contents = _Contents()
         self._late: dict[str, _Kept] = {}  # was put while the table was being read
@@ -239,8 +238,8 @@ class Wallet:
         columns = self._shelf.table.c
         listed = select(columns.id, columns.revision).where(self._shelf.listed).order_by(columns.id)
         with reading(self._engine) as connection:
-            mark = tuple(connection.execute(self._mark).one())
-            if mark == before.mark and not before.locked:
+            seen = tuple(connection.execute(self._mark).one())
+            if seen == before.mark and not before.locked:
                 return before
             kept = {row.id: self._known(before, row.id, row.revision) for row in connection.execute(listed)}
             rows = self._rows(connection, [wanted for wanted, known in kept.items() if known is None])
@@ -253,7 +252,7 @@ class Wallet:
                 locked[row["id"]] = error
             kept[row["id"]] = _Kept(row["revision"], row["provider"], Owner(row["account"], row["user"]), credential)
         found = {wanted: each for wanted, each in kept.items() if each is not None}
-        return _Contents(mark, found, _held(found), locked)
+        return _Contents(seen, found, _held(found), locked)
 
     def _known(self, before: _Contents, wanted: str, revision: int) -> _Kept | None:
         """A row as it was read before, where nothing has changed since and it did open."""

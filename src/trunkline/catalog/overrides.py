@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from trunkline.base.clock import Clock
@@ -16,6 +16,7 @@ from trunkline.catalog.known import Override
 from trunkline.errors import BadRequest, ConfigInvalid, Conflict, NotFound, PreconditionFailed
 from trunkline.model.price import Price
 from trunkline.store.engine import reading, writing
+from trunkline.store.tables import mark
 from trunkline.store.tables.overrides import TABLE
 
 LONGEST_PROVIDER = 100
@@ -27,8 +28,7 @@ Fields = Mapping[str, object]
 Mark = tuple[object, ...]
 R = TypeVar("R", bound=Record)
 
-# The same only when nothing happened: an id is new and later, a change makes one revision more, and one row less is counted.
-_MARK = select(func.count(), func.max(TABLE.c.id), func.sum(TABLE.c.revision), func.max(TABLE.c.updated_at)).select_from(TABLE)
+_MARK = mark(TABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +154,8 @@ class Overrides:
     def read(self, seen: Mark | None = None) -> "Reading | None":
         """All of them as they are used, unless nothing has changed since."""
         with reading(self._engine) as connection:
-            mark = tuple(connection.execute(_MARK).one())
-            if mark == seen:
+            now = tuple(connection.execute(_MARK).one())
+            if now == seen:
                 return None
             rows = [_row(row) for row in connection.execute(select(TABLE))]
         made: dict[tuple[str, str], Override] = {}
@@ -165,7 +165,7 @@ class Overrides:
                 made[row.provider, row.model] = _override(row)
             except BadRequest:  # a later version may say what this one does not know
                 unread.append(row.id)
-        return Reading(mark, made, tuple(unread))
+        return Reading(now, made, tuple(unread))
 
 
 @dataclass(frozen=True, slots=True)

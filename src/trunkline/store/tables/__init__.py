@@ -4,8 +4,9 @@ A member declares its table as the constant `TABLE`. Times are seconds since the
 """
 
 import sys
+from typing import Any
 
-from sqlalchemy import MetaData, Table
+from sqlalchemy import MetaData, Select, Table, func, select
 
 from trunkline.base.members import load
 
@@ -29,3 +30,13 @@ def metadata() -> MetaData:
     """All tables, whoever has been imported so far."""
     load(sys.modules[__name__], "TABLE", Table, third_party=False)
     return METADATA
+
+
+def mark(table: Table) -> Select[int, Any, Any]:
+    """Asks for what stays the same only while nothing happens in a table whose rows count their revisions.
+
+    Each change is a revision more, each row that goes one less, and another in its place was made at another time: whatever the clocks of
+    those who write say.
+    """
+    columns = table.c
+    return select(func.count(), func.sum(columns.revision), func.sum(columns.created_at)).select_from(table)

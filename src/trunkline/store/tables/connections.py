@@ -1,6 +1,6 @@
 """Connections: people's sign-ins to providers, one of an owner for a provider. The tokens are sealed by the vault (`trunkline.access.vault`)."""
 
-from sqlalchemy import Boolean, Column, Double, Integer, LargeBinary, String, Table, Text, UniqueConstraint
+from sqlalchemy import Boolean, Column, Double, Index, Integer, LargeBinary, String, Table, Text, UniqueConstraint
 
 from trunkline.store.tables import METADATA
 
@@ -23,5 +23,6 @@ TABLE = Table(
     Column("updated_at", Double[float](), nullable=False),
     Column("revision", Integer, nullable=False),
     UniqueConstraint("provider", "account", "user"),
+    Index("ix_connections_id_revision_created_at", "id", "revision", "created_at"),  # what tells a change, apart from what is sealed
     info={"place": ("account", "user", "provider", "id")},  # what a sealed secret is bound to
 )

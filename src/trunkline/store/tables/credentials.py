@@ -1,6 +1,6 @@
 """Credentials that providers are called with. The secret is sealed by the vault (`trunkline.access.vault`)."""
 
-from sqlalchemy import Boolean, Column, Double, Integer, LargeBinary, String, Table, Text, UniqueConstraint
+from sqlalchemy import Boolean, Column, Double, Index, Integer, LargeBinary, String, Table, Text, UniqueConstraint
 
 from trunkline.store.tables import METADATA
 
@@ -21,5 +21,6 @@ TABLE = Table(
     Column("updated_at", Double[float](), nullable=False),
     Column("revision", Integer, nullable=False),
     UniqueConstraint("provider", "account", "user", "name"),
+    Index("ix_credentials_id_revision_created_at", "id", "revision", "created_at"),  # what tells a change, apart from what is sealed
     info={"place": ("account", "user", "provider", "name", "id")},  # what a sealed secret is bound to
 )
