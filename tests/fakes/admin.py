@@ -49,6 +49,11 @@ class Reply:
         assert error["request_id"] == self.headers["x-request-id"]
         return error
 
+    @property
+    def said(self) -> str:
+        """All that an error says, but for whose request it was."""
+        return f"{self.status} {self.error | {'request_id': ''}}"
+
 
 @dataclass
 class Asking:

@@ -102,7 +102,7 @@ def every(notes: Notes, ask: Ask[Search, None]) -> Rows[Note]:
 
 
 def one(notes: Notes, ask: Ask[Nothing, None]) -> Note:
-    return shown(ask.mine(notes.get(ask.path["id"]), "note"))
+    return shown(ask.found(notes.get, "note"))
 
 
 def create(notes: Notes, ask: Ask[Nothing, NewNote]) -> Note:
@@ -110,12 +110,12 @@ def create(notes: Notes, ask: Ask[Nothing, NewNote]) -> Note:
 
 
 def change(notes: Notes, ask: Ask[Nothing, NoteChanges]) -> Note:
-    ask.mine(notes.get(ask.path["id"]), "note")
+    ask.found(notes.get, "note")
     return shown(notes.change(ask.path["id"], revision=ask.revision, **ask.changes))
 
 
 def delete(notes: Notes, ask: Ask[Nothing, None]) -> None:
-    ask.mine(notes.get(ask.path["id"]), "note")
+    ask.found(notes.get, "note")
     notes.delete(ask.path["id"], revision=ask.revision)
 
 

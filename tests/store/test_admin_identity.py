@@ -68,6 +68,19 @@ async def test_who_looks_after_an_account_sees_and_renames_that_one(api: Asking,
     assert (await api.get("/accounts/acc_default")).status == 404
 
 
+async def test_of_other_accounts_nobody_learns_that_they_have_something(api: Asking, acme: str) -> None:
+    ada = (await made(api, "/users", name="ada"))["id"]
+    key = (await made(api, "/keys", name="laptop", scopes=["inference"]))["id"]
+    api.caller = boss(acme)
+    for path, there, nothing in (("/users", ada, "usr_x"), ("/keys", key, "key_x"), ("/accounts", "acc_default", "acc_x")):
+        for method, body in (("GET", None), ("PATCH", {"name": "mine"}), ("DELETE", None)):
+            one, other = [await api.ask(method, f"{path}/{wanted}", body) for wanted in (there, nothing)]
+            assert one.said.replace(there, nothing) == other.said
+    one, other = [await api.ask("POST", "/keys", {"name": "k", "scopes": ["inference"], "user": user}) for user in (ada, "usr_x")]
+    assert one.status == other.status == 404
+    assert one.said.replace(ada, "usr_x") == other.said
+
+
 async def test_a_user_is_made_changed_and_deleted(api: Asking, acme: str) -> None:
     api.caller = boss(acme)
     user = await made(api, "/users", name="ada", external_id="u1", role="admin")

@@ -20,7 +20,7 @@ from trunkline.base.clock import Clock
 from trunkline.base.codec import UNSET, UnsetType
 from trunkline.base.ids import new_id
 from trunkline.base.secret import Secret
-from trunkline.errors import BadRequest, Conflict, NotFound
+from trunkline.errors import BadRequest, Conflict
 from trunkline.model.caller import DEFAULT_ACCOUNT, Caller, EndUsers, Role, Scope
 from trunkline.store.engine import reading, writing
 from trunkline.store.tables.keys import TABLE
@@ -346,7 +346,7 @@ def _role(connection: Connection, row: KeyRow) -> Role:
         return role_of(None, row.scopes)
     user = users.find(connection, row.user, None)
     if user.account != row.account:
-        raise NotFound(f"there is no user `{row.user}` in this account", hint="`trunkline users list` shows them all.")
+        raise users.not_found(row.user, "")
     return user.role
 
 

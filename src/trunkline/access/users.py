@@ -106,7 +106,7 @@ class Users:
                     return row
                 case []:
                     known = _select(connection, TABLE.c.account_id == account, limit=rows.MOST)
-                    raise _not_found(wanted, nearest(wanted, [row.name for row in known]))
+                    raise not_found(wanted, nearest(wanted, [row.name for row in known]))
                 case several:
                     ids = ", ".join(f"`{row.id}`" for row in several)
                     raise Conflict(f"{len(several)} users answer to `{wanted}`", hint=f"Name one by its id: {ids}.")
@@ -198,7 +198,7 @@ def find(connection: Connection, user_id: str, by: Caller | None) -> UserRow:
     """One user within a transaction. Raises: `NotFound`."""
     found = _select(connection, TABLE.c.id == user_id)
     if not found or not sees(by, found[0].account):
-        raise _not_found(user_id, "")
+        raise not_found(user_id, "")
     return found[0]
 
 
@@ -228,7 +228,8 @@ def _row(found: RowMapping) -> UserRow:
     )
 
 
-def _not_found(wanted: str, close: str) -> NotFound:
+def not_found(wanted: str, close: str) -> NotFound:
+    """There is no such user."""
     return NotFound(f"there is no user `{wanted}`", hint=f"Did you mean `{close}`?" if close else "`trunkline users list` shows them all.")
 
 

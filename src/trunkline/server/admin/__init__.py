@@ -21,17 +21,17 @@ and bodies, the OpenAPI document and its page, the reference in `docs/`, and the
         return ask.page(lambda after, limit: notes.list(account=ask.account, after=after, limit=limit), shown)
 
     def one(notes: Notes, ask: Ask[Nothing, None]) -> Note:
-        return shown(ask.mine(notes.get(ask.path["id"]), "note"))
+        return shown(ask.found(notes.get, "note"))
 
     def create(notes: Notes, ask: Ask[Nothing, NewNote]) -> Note:
         return shown(notes.create(account=ask.own_account, text=ask.body.text))
 
     def change(notes: Notes, ask: Ask[Nothing, NoteChanges]) -> Note:
-        ask.mine(notes.get(ask.path["id"]), "note")
+        ask.found(notes.get, "note")
         return shown(notes.change(ask.path["id"], revision=ask.revision, **ask.changes))
 
     def delete(notes: Notes, ask: Ask[Nothing, None]) -> None:
-        ask.mine(notes.get(ask.path["id"]), "note")
+        ask.found(notes.get, "note")
         notes.delete(ask.path["id"], revision=ask.revision)
 
     RESOURCE = Resource(
@@ -50,7 +50,7 @@ and the service joins the others in `app/compose.py`, `services()`. What a resou
 
 * **Who** may: `scope`, and `roles` where the scope is `account`. Callers with the scope `admin` (the installation's operator) may do
   everything, and see every account: for them `ask.account` is None. For the others it is their account's id: lists are narrowed to it, and
-  `ask.mine` makes another account's row the same 404 as one that is not there. A route that says `own=True` is also for who calls models
+  `ask.found` makes another account's row the same 404, to the word, as one that is not there. A route that says `own=True` is also for who calls models
   with a key of a user, and then for what is that user's alone: `ask.user` is the user's id, `ask.owner` whose something new is. A last
   net stands behind that: an answer whose `account` or `user` is another one is never sent.
 * **Bodies** are JSON, as `Content-Type` says, up to `MOST_BODY`. `Secret` is a type for fields: what it holds is told in no error.
@@ -212,6 +212,20 @@ class Ask(Generic[Q, B]):
             raise NotFound(f"there is no account `{account}`", hint="Leave the filter out: you see your own account.")
         return account or self.account
 
+    def found(self, get: Callable[[str], O], what: str) -> O:
+        """The row with the path's id, where the caller may know that it is there.
+
+        Raises:
+            NotFound: there is none; who is confined to an account hears no more of it than of another's.
+        """
+        try:
+            row = get(self.path["id"])
+        except NotFound:
+            if self.account is None:
+                raise
+            raise self._unknown(what) from None
+        return self.mine(row, what)
+
     def mine(self, row: O, what: str) -> O:
         """The row, where the caller may know that it is there.
 
@@ -219,8 +233,11 @@ class Ask(Generic[Q, B]):
             NotFound: it is another account's, or another user's where the caller is confined to one.
         """
         if not self.is_mine(row):
-            raise NotFound(f"there is no {what} `{next(iter(self.path.values()), '')}`")
+            raise self._unknown(what)
         return row
+
+    def _unknown(self, what: str) -> NotFound:
+        return NotFound(f"there is no {what} `{self.path['id']}`")
 
     def is_mine(self, row: Owned) -> bool:
         """Whether the caller may know that a row is there."""

@@ -118,11 +118,7 @@ def shown(row: ConnectionRow) -> ConnectionShown:
 
 
 def _mine(connections: Connecting, ask: Ask[Any, Any]) -> ConnectionRow:
-    try:
-        row = connections.get(ask.path["id"])
-    except NotFound as error:
-        raise NotFound(error.message) from None  # to the word what is said of somebody else's
-    return ask.mine(row, "connection")
+    return ask.found(connections.get, "connection")
 
 
 RESOURCE = Resource(

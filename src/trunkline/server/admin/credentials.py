@@ -122,7 +122,7 @@ def shown(row: CredentialRow) -> CredentialShown:
 
 
 def _mine(credentials: Credentials, ask: Ask[Any, Any]) -> CredentialRow:
-    return ask.mine(credentials.get(ask.path["id"]), "credential")
+    return ask.found(credentials.get, "credential")
 
 
 RESOURCE = Resource(

@@ -103,7 +103,7 @@ def every(records: Records, ask: Ask[Filters, None]) -> Rows[ExchangeShown]:
 
 def one(records: Records, ask: Ask[Nothing, None]) -> ExchangeShown:
     """One call. Raises: `NotFound`."""
-    return shown(ask.mine(records.get(ask.path["id"]), "exchange"))
+    return shown(ask.found(records.get, "exchange"))
 
 
 def shown(row: ExchangeRow) -> ExchangeShown:

@@ -83,7 +83,9 @@ async def test_an_account_has_its_own_and_sees_no_others(api: Asking) -> None:
     assert [row["id"] for row in (await api.get("/credentials")).json["data"]] == [mine["id"]]
     assert (await api.ask("POST", "/credentials", new(account="acc_two"))).status == 404
     for method, body in (("GET", None), ("PATCH", {"weight": 2}), ("DELETE", None)):
-        assert (await api.ask(method, f"/credentials/{shared['id']}", body)).status == 404
+        reply, nothing = [await api.ask(method, f"/credentials/{wanted}", body) for wanted in (shared["id"], "cred_x")]
+        assert reply.status == nothing.status == 404
+        assert reply.said.replace(shared["id"], "cred_x") == nothing.said
     api.caller = member("acc_two")
     assert (await api.ask("DELETE", f"/credentials/{mine['id']}")).status == 404
     for role in ("member", "service"):

@@ -39,7 +39,7 @@ class Fake(Records):
 
     def get(self, exchange: str) -> ExchangeRow:
         if exchange != ROW.id:
-            raise NotFound(f"there is no exchange `{exchange}`")
+            raise NotFound(f"there is no exchange `{exchange}`", hint="They are kept for a while.")
         return ROW
 
     def list(self, **asked: Any) -> Sequence[ExchangeRow]:
@@ -85,6 +85,8 @@ async def test_filters_go_to_the_database_and_an_account_sees_its_own(api: Askin
 
 async def test_another_accounts_call_is_not_there(api: Asking) -> None:
     api.caller = member("acc_two")
-    assert (await api.get("/exchanges/rqe_a")).status == 404
+    reply, nothing = [await api.get(f"/exchanges/{wanted}") for wanted in ("rqe_a", "rqe_b")]
+    assert reply.status == nothing.status == 404
+    assert reply.said.replace("rqe_a", "rqe_b") == nothing.said
     api.caller = member("acc_one", "member")
     assert (await api.get("/exchanges/rqe_a")).status == 403
