@@ -298,6 +298,17 @@ async def test_nobody_is_asked_for_what_could_not_be_kept(site: Site, engine: En
     assert site.connections.get(credential.id).revision == 2
 
 
+async def test_a_caller_is_not_told_where_the_database_and_the_vaults_key_are(site: Site, engine: Engine) -> None:
+    credential = await site.sign_in(seconds=0)
+    with writing(engine):
+        told = [await site.refused(credential)]
+    Path(site.vault._source.where.split("`")[1]).unlink()
+    told.append(await site.refused(credential))
+    assert [error.code for error in told] == ["store_unavailable", "vault_unavailable"]
+    for secret in ("vault.key", str(engine.url.database), str(engine.url.host)):
+        assert not [error for error in told if secret in f"{error.sentence} {error.facts}"]
+
+
 @pytest.mark.proves("connections.once")
 async def test_what_a_renewal_brought_is_kept_once_the_database_is_back(site: Site, engine: Engine) -> None:
     credential = await site.sign_in(seconds=0)

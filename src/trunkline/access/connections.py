@@ -25,7 +25,7 @@ from trunkline.access.vault import Row, Vault
 from trunkline.access.wallet import WAIT_SECONDS, Held, Shelf, Wallet
 from trunkline.base.aio import Tasks
 from trunkline.base.clock import Clock
-from trunkline.errors import BadRequest, TrunklineError
+from trunkline.errors import BadRequest, StoreUnavailable, TrunklineError, VaultUnavailable
 from trunkline.model.credential import Credential, Owner
 from trunkline.store.shared.contract import Bus, Leases
 from trunkline.store.tables.connections import TABLE
@@ -181,6 +181,15 @@ class Connections:
         coordinator = Coordinator(self._store, refresh, now=lambda: datetime.fromtimestamp(self._clock.now(), UTC))
         try:
             record = await (coordinator.rejected(key, Record(revision=rejected)) if rejected else coordinator.token(key))
+        except StoreUnavailable:  # where it is, and what is wrong with it, are for the operator, as with keys
+            return StoreUnavailable(
+                "sign-ins cannot be renewed now", hint="Try again soon; `trunkline doctor` on the server finds the reason."
+            )
+        except VaultUnavailable:
+            return VaultUnavailable(
+                f"the sign-in to `{place.provider}` cannot be opened, or not be kept",
+                hint="The operator asks `trunkline vault status` why.",
+            )
         except TrunklineError as error:
             return error
         except (TokenError, DaemonError, TimeoutError) as error:

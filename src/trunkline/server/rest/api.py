@@ -23,6 +23,7 @@ from trunkline.errors import (
     PreconditionFailed,
     StoreUnavailable,
     TrunklineError,
+    VaultUnavailable,
 )
 from trunkline.gateway.exchange import CallerLeft
 from trunkline.gateway.headers import Headers, error_headers, request_ids
@@ -235,11 +236,16 @@ def _response(each: Declared, answer: object, headers: Headers, revision: int | 
 
 
 def _told(error: TrunklineError, request_id: str, caller: Caller | None) -> Response:
-    """The one shape of errors. What a database's error says of this machine is for its operator."""
-    if isinstance(error, StoreUnavailable) and (caller is None or "admin" not in caller.scopes):
-        message, hint = "the database does not answer", "Try again soon; `trunkline doctor` on the server finds the reason."
-    else:
-        message, hint = error.message, error.hint
+    """The one shape of errors. What an error of the database or the vault says of this machine is for its operator."""
+    message, hint = error.message, error.hint
+    if caller is None or "admin" not in caller.scopes:
+        match error:
+            case StoreUnavailable():
+                message, hint = "the database does not answer", "Try again soon; `trunkline doctor` on the server finds the reason."
+            case VaultUnavailable():
+                message, hint = "secrets cannot be sealed or opened now", "The operator asks `trunkline vault status` why."
+            case _:
+                pass
     shape = {"code": error.code, "message": mask(message), "hint": hint, "fault": error.fault, "request_id": request_id}
     body = encode({"error": shape})
     response = Response(body, status_code=error.http_status)

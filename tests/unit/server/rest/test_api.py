@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.fakes import notes
 from tests.fakes.admin import Asking, member, operator
 from tests.fakes.notes import Notes, Row
-from trunkline.errors import ConfigInvalid, StoreUnavailable, Unauthenticated
+from trunkline.errors import ConfigInvalid, StoreUnavailable, Unauthenticated, VaultUnavailable
 from trunkline.model.caller import Caller
 from trunkline.server.admin import Ask, Resource, Route, declared
 from trunkline.server.rest.pool import Pool
@@ -284,6 +284,15 @@ async def test_a_database_that_is_away_is_503_and_only_the_operator_is_told_wher
     api.caller = member("acc_one")
     reply = await api.get("/notes")
     assert (reply.status, reply.error["code"]) == (503, "store_unavailable")
+    assert b"/var/lib" not in reply.body
+
+
+async def test_a_vault_without_its_key_is_503_and_only_the_operator_is_told_where_that_is(api: Asking, kept: Notes) -> None:
+    kept.broken = VaultUnavailable("the file `/var/lib/x` is not there", hint="`chmod 600 /var/lib/x`")
+    assert (await api.get("/notes")).error["message"] == "the file `/var/lib/x` is not there"
+    api.caller = member("acc_one")
+    reply = await api.get("/notes")
+    assert (reply.status, reply.error["code"]) == (503, "vault_unavailable")
     assert b"/var/lib" not in reply.body
 
 
