@@ -7,8 +7,10 @@ from sqlalchemy import Engine, select
 
 from tests.fakes.clock import FakeClock
 from tests.fakes.people import settle
+from trunkline.access.accounts import Accounts
 from trunkline.access.credentials import HINTED, CredentialRow, Credentials
 from trunkline.access.key_sources import FileSource
+from trunkline.access.users import Users
 from trunkline.access.vault import Vault
 from trunkline.base.secret import Secret
 from trunkline.errors import BadRequest, Conflict, NotFound, PreconditionFailed, TrunklineError
@@ -207,3 +209,13 @@ def test_nothing_is_kept_for_nobody(credentials: Credentials, account: str, user
     with pytest.raises(NotFound, match=words):
         credentials.create(provider="openai", secret=Secret(CANARY), account=account, user=user)
     assert credentials.list() == []
+
+
+def test_a_deleted_owners_are_gone(credentials: Credentials, engine: Engine, clock: FakeClock) -> None:
+    settle(engine, acc_d=["usr_d", "usr_e"])
+    for account, user in (("acc_d", "usr_d"), ("acc_d", "usr_e"), ("acc_d", None), (None, None)):
+        credentials.create(provider="openai", secret=Secret(CANARY), account=account, user=user)
+    Users(engine, clock).delete("usr_d")
+    assert {row.user for row in credentials.list(account="acc_d")} == {None, "usr_e"}
+    Accounts(engine, clock).delete("acc_d")
+    assert [row.account for row in credentials.list()] == [None]

@@ -12,8 +12,11 @@ from sqlalchemy import Engine, func, select, update
 
 from tests.fakes.clock import FakeClock
 from tests.fakes.joining import CANARIES, DEVICE_CODE, STATE, VERIFIER, run
+from tests.fakes.people import settle
+from trunkline.access.accounts import Accounts
 from trunkline.access.flows import CLEAN_SECONDS, KEPT_SECONDS, MOST, Flows, caller_of, owner_of
 from trunkline.access.key_sources import FileSource
+from trunkline.access.users import Users
 from trunkline.access.vault import Vault
 from trunkline.errors import VaultUnavailable
 from trunkline.model.credential import INSTALLATION, Owner
@@ -204,3 +207,18 @@ def sealed(engine: Engine) -> bytes:
     with reading(engine) as connection:
         assert connection.execute(select(func.count()).select_from(TABLE)).scalar_one() == 1
         return connection.execute(select(TABLE.c.sealed)).scalar_one()
+
+
+async def test_a_deleted_owners_are_gone(flows: Flows, engine: Engine, clock: FakeClock) -> None:
+    settle(engine, acc_a=["usr_a", "usr_b"])
+    for number, owner in enumerate((ANN, BEN, TEAM, INSTALLATION)):
+        await flows.add(begun(clock, f"f{number}", owner, state=f"state-{number}"))
+    Users(engine, clock).delete("usr_a")
+    with pytest.raises(FlowNotFound):
+        await flows.get("f0")
+    await flows.get("f1")
+    Accounts(engine, clock).delete("acc_a")
+    for gone in ("f1", "f2"):
+        with pytest.raises(FlowNotFound):
+            await flows.get(gone)
+    await flows.get("f3")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, delete, select
+from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, select
 
 from trunkline.access import rows
 from trunkline.access.authority import check_operator, check_role, is_operator, sees
@@ -14,7 +14,6 @@ from trunkline.errors import Conflict, NotFound
 from trunkline.model.caller import DEFAULT_ACCOUNT, Caller
 from trunkline.store.engine import reading, writing
 from trunkline.store.tables.accounts import TABLE
-from trunkline.store.tables.connections import TABLE as CONNECTIONS
 from trunkline.store.tables.keys import TABLE as KEYS
 from trunkline.store.tables.users import TABLE as USERS
 
@@ -124,7 +123,7 @@ class Accounts:
         return row
 
     def delete(self, account_id: str, *, revision: int | None = None, by: Caller | None = None) -> None:
-        """Delete an account: its keys are revoked, its users forgotten, its sign-ins to providers deleted; only ids remain.
+        """Delete an account: its keys are revoked, its users forgotten, its credentials and sign-ins for providers deleted; only ids remain.
 
         Raises:
             NotFound: there is none.
@@ -142,7 +141,7 @@ class Accounts:
             forgotten = {"name": "", "external_id": None, "deleted_at": now}
             rows.change(connection, USERS, self._clock, and_(USERS.c.account_id == row.id, USERS.c.deleted_at.is_(None)), forgotten)
             rows.change(connection, TABLE, self._clock, TABLE.c.id == row.id, {"name": "", "deleted_at": now})
-            connection.execute(delete(CONNECTIONS).where(CONNECTIONS.c.account == row.id))
+            rows.forget(connection, row.id)
         self._changed()
 
 

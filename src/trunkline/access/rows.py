@@ -7,11 +7,14 @@ another (`trunkline.store.engine.writing`), so numbers become visible in their o
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Table, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Table, delete, func, insert, select, update
 
 from trunkline.base.clock import Clock
 from trunkline.base.codec import UNSET
 from trunkline.errors import BadRequest, PreconditionFailed
+from trunkline.store.tables.connections import TABLE as CONNECTIONS
+from trunkline.store.tables.credentials import TABLE as CREDENTIALS
+from trunkline.store.tables.sign_ins import TABLE as SIGN_INS
 
 LONGEST_NAME = 100
 MOST = 1000
@@ -37,6 +40,13 @@ def check_revision(expected: int | None, current: int, what: str) -> None:
         raise PreconditionFailed(
             f"{what} has changed: its revision is {current}, not {expected}", hint="Read it again, and change what it is now."
         )
+
+
+def forget(connection: Connection, account: str, user: str | None = None) -> None:
+    """Delete what an account, or one of its users, keeps for providers: credentials, sign-ins, and those that have begun."""
+    for table in (CREDENTIALS, CONNECTIONS, SIGN_INS):
+        mine = table.c.account == account
+        connection.execute(delete(table).where(mine if user is None else mine & (table.c.user == user)))
 
 
 def page(connection: Connection, query: Select[Any], table: Table, after: str | None, limit: int | None) -> list[RowMapping]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, delete, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, or_, select
 
 from trunkline.access import accounts, rows
 from trunkline.access.authority import check_role, is_operator, sees
@@ -14,7 +14,6 @@ from trunkline.errors import Conflict, NotFound
 from trunkline.model import external_id as external_ids
 from trunkline.model.caller import DEFAULT_ACCOUNT, Caller, Role
 from trunkline.store.engine import reading, writing
-from trunkline.store.tables.connections import TABLE as CONNECTIONS
 from trunkline.store.tables.keys import TABLE as KEYS
 from trunkline.store.tables.users import TABLE
 
@@ -159,7 +158,7 @@ class Users:
         return row
 
     def delete(self, user_id: str, *, revision: int | None = None, by: Caller | None = None) -> None:
-        """Delete a user: their keys are revoked, their sign-ins to providers deleted, their name and external id forgotten; the id remains.
+        """Delete a user: their keys are revoked, their credentials and sign-ins for providers deleted, their name forgotten; the id remains.
 
         Raises:
             NotFound: there is none.
@@ -176,7 +175,7 @@ class Users:
             now = self._clock.now()
             rows.change(connection, KEYS, self._clock, and_(KEYS.c.user_id == row.id, KEYS.c.revoked_at.is_(None)), {"revoked_at": now})
             rows.change(connection, TABLE, self._clock, TABLE.c.id == row.id, {"name": "", "external_id": None, "deleted_at": now})
-            connection.execute(delete(CONNECTIONS).where(CONNECTIONS.c.account == row.account, CONNECTIONS.c.user == row.id))
+            rows.forget(connection, row.account, row.id)
         self._changed()
 
     def ensure(self, wanted: Collection[tuple[str, str]]) -> None:
