@@ -1,11 +1,11 @@
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 
 from tests.fakes.clock import FakeClock
 from tests.fakes.people import holder, operator
 from trunkline.access.accounts import Accounts
 from trunkline.access.keys import Keys
-from trunkline.access.users import Users
+from trunkline.access.users import BATCH, Users
 from trunkline.errors import BadRequest, Conflict, Denied, NotFound, PreconditionFailed
 from trunkline.model.caller import Role
 from trunkline.store.engine import reading
@@ -190,3 +190,16 @@ def test_end_users_are_made_once(users: Users, acme: str) -> None:
         (acme, "u1", "member"),
     }
     assert len(users.list()) == 3
+
+
+def test_many_new_end_users_take_few_statements_and_let_other_writers_in(users: Users, accounts: Accounts, engine: Engine) -> None:
+    account, gone = accounts.create("shop").id, accounts.create("closed").id
+    accounts.delete(gone)
+    statements: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda _connection, _cursor, statement, *_: statements.append(statement))
+    wanted = [(account, f"u-{number}") for number in range(2 * BATCH + 1)]
+    users.ensure([*wanted, (gone, "u-0")])
+    assert sum(statement.startswith("INSERT") for statement in statements) == 3
+    assert len(statements) < 30
+    users.ensure(wanted)
+    assert sorted((row.account, row.external_id, row.role) for row in users.list()) == sorted((*one, "member") for one in wanted)

@@ -1,6 +1,6 @@
 """Accounts: each has its users and keys, and nothing of another's. The operators' own is there from the start."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, select
@@ -151,6 +151,11 @@ def find(connection: Connection, account_id: str, by: Caller | None) -> AccountR
     if not found:
         raise not_found(account_id, "")
     return found[0]
+
+
+def among(connection: Connection, wanted: Collection[str]) -> set[str]:
+    """Those of some ids whose accounts are there."""
+    return set(connection.execute(select(TABLE.c.id).where(TABLE.c.id.in_(wanted), TABLE.c.deleted_at.is_(None))).scalars())
 
 
 def not_found(wanted: str, close: str) -> NotFound:

@@ -21,10 +21,11 @@ MOST = 1000
 """So many rows a page has at most."""
 
 
-def add(connection: Connection, table: Table, clock: Clock, values: Mapping[str, object]) -> None:
-    """A new row, of revision 1."""
+def add(connection: Connection, table: Table, clock: Clock, *rows: Mapping[str, object]) -> None:
+    """New rows, of revision 1; at least one."""
     now = clock.now()
-    connection.execute(insert(table).values(**values, created_at=now, updated_at=now, revision=1, version=_next(table)))
+    same = {"created_at": now, "updated_at": now, "revision": 1, "version": connection.execute(select(_next(table))).scalar_one()}
+    connection.execute(insert(table), [{**row, **same} for row in rows])
 
 
 def change(connection: Connection, table: Table, clock: Clock, where: ColumnElement[bool], values: Mapping[str, object]) -> None:

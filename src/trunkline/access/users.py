@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, or_, select, tuple_
 
 from trunkline.access import accounts, rows
 from trunkline.access.authority import check_role, is_operator, sees
@@ -16,6 +17,9 @@ from trunkline.model.caller import DEFAULT_ACCOUNT, Caller, Role
 from trunkline.store.engine import reading, writing
 from trunkline.store.tables.keys import TABLE as KEYS
 from trunkline.store.tables.users import TABLE
+
+BATCH = 200
+"""So many end users are made in one transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,9 @@ class Users:
             check_role(by, "admin")
             check_role(by, role)
             _check_external_id(connection, account, external_id, "")
-            row = _select(connection, TABLE.c.id == self._insert(connection, name, account, role, external_id))[0]
+            new = self._new(name, account, role, external_id)
+            rows.add(connection, TABLE, self._clock, new)
+            row = _select(connection, TABLE.c.id == new["id"])[0]
         self._changed()
         return row
 
@@ -179,18 +185,25 @@ class Users:
         self._changed()
 
     def ensure(self, wanted: Collection[tuple[str, str]]) -> None:
-        """Members for end users, each an account's id and an external id, where there are none yet. One transaction."""
-        with writing(self._engine) as connection:
-            for account, external_id in wanted:
-                if not _select(connection, TABLE.c.account_id == account, TABLE.c.external_id == external_id):
-                    self._insert(connection, external_id, account, "member", external_id)
+        """Members for end users, each an account's id and an external id, where there are none yet, and the account is there.
+
+        Other writers wait for a few at a time.
+        """
+        left = iter(wanted)
+        while batch := [*islice(left, BATCH)]:
+            with writing(self._engine) as connection:
+                labels = select(TABLE.c.account_id, TABLE.c.external_id).where(tuple_(TABLE.c.account_id, TABLE.c.external_id).in_(batch))
+                known = {tuple(row) for row in connection.execute(labels)}
+                there = accounts.among(connection, {account for account, _ in batch})
+                new = [
+                    self._new(name, account, "member", name) for account, name in batch if account in there and (account, name) not in known
+                ]
+                if new:
+                    rows.add(connection, TABLE, self._clock, *new)
         self._changed()
 
-    def _insert(self, connection: Connection, name: str, account: str, role: Role, external_id: str | None) -> str:
-        user = new_id("usr", self._clock)
-        values = {"id": user, "account_id": account, "name": name, "role": role, "external_id": external_id}
-        rows.add(connection, TABLE, self._clock, values)
-        return user
+    def _new(self, name: str, account: str, role: Role, external_id: str | None) -> dict[str, object]:
+        return {"id": new_id("usr", self._clock), "account_id": account, "name": name, "role": role, "external_id": external_id}
 
 
 def find(connection: Connection, user_id: str, by: Caller | None) -> UserRow:
