@@ -1,13 +1,16 @@
 """A refresh token goes upstream once (daemon contract, C5, K9)."""
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sdk.tests.daemon.conftest import Answer, Asking, Site, until
 from trunkline_sdk.daemon.messages import ProviderInfo, Record
 from trunkline_sdk.daemon.server import Backend, Daemon, DaemonLimits, Failure, GrantRefused
+from trunkline_sdk.daemon.server.renewals import Renewals
 
 
 class Rotating(Backend):
@@ -157,3 +160,32 @@ async def test_an_ending_daemon_waits_for_refreshes_and_keeps_nothing(site: Site
     assert (await renew(asking)).status == 504
     async with asyncio.timeout(10):
         await asking.daemon.aclose()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_refresh_that_ends_at_this_moment_is_over(fails: bool) -> None:
+    renewals, ends = Renewals(remembered_seconds=60), asyncio.Event()
+    given: list[str] = []
+
+    async def refresh(record: Record) -> Record:
+        given.append(record.refresh_token)
+        if len(given) == 1:
+            await asyncio.sleep(0)
+            ends.set()  # whoever waits for it goes on before anybody is told of the end of this task
+            if fails:
+                raise GrantRefused("not now")
+        return record
+
+    async def late() -> Record:
+        await ends.wait()
+        return await renewals.renew("p", record, refresh)
+
+    record = Record(access_token="as-before", refresh_token="refresh-0")
+    second = asyncio.get_running_loop().create_task(late())
+    with nullcontext() if not fails else pytest.raises(GrantRefused):
+        await renewals.renew("p", record, refresh)
+    assert await second == record
+    assert len(given) == 2
+    assert await renewals.renew("p", replace(record, access_token="lost"), refresh) == record
+    assert len(given) == 2
+    await renewals.aclose(1)

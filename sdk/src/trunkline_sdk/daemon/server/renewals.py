@@ -39,9 +39,9 @@ class Renewals:
             task = None  # not a lost answer: the product has it, and was refused with it
             self._drop(key)
         if task is None:
-            task = asyncio.get_running_loop().create_task(_renewed(record, refresh), name=f"refresh of {provider}")
+            task = asyncio.get_running_loop().create_task(self._renewed(key, record, refresh), name=f"refresh of {provider}")
             self._tasks[key] = task
-            task.add_done_callback(lambda done: self._done(key, done))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # which says that it was seen
         return await asyncio.shield(task)
 
     async def aclose(self, seconds: float) -> None:
@@ -60,11 +60,15 @@ class Renewals:
     def _hashed(self, provider: str, record: Record) -> bytes:
         return hashlib.blake2b(f"{provider}\0{record.refresh_token}".encode(), key=self._key).digest()
 
-    def _done(self, key: bytes, task: asyncio.Task[Record]) -> None:
-        if task.cancelled() or task.exception() is not None:  # asking for it here also says that it was seen
+    async def _renewed(self, key: bytes, record: Record, refresh: Callable[[Record], Awaitable[Record]]) -> Record:
+        """One refresh. What is remembered of it is settled before its task is done, so that nobody meets one that is neither."""
+        try:
+            renewed = await refresh(record)
+        except BaseException:
             self._forget(key)
-        else:
-            self._forgetting[key] = asyncio.get_running_loop().call_later(self._remembered_seconds, self._forget, key)
+            raise
+        self._forgetting[key] = asyncio.get_running_loop().call_later(self._remembered_seconds, self._forget, key)
+        return renewed
 
     def _drop(self, key: bytes) -> None:
         self._forgetting[key].cancel()
@@ -73,7 +77,3 @@ class Renewals:
     def _forget(self, key: bytes) -> None:
         self._tasks.pop(key, None)
         self._forgetting.pop(key, None)
-
-
-async def _renewed(record: Record, refresh: Callable[[Record], Awaitable[Record]]) -> Record:
-    return await refresh(record)
