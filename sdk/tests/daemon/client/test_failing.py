@@ -253,7 +253,7 @@ async def test_the_wait_for_a_head_is_a_transport_failure(peer: Peer, make_clien
 
 
 # ------------------------------------------------------------------------------------------------ secrets
-CANARIES = ["canary-secret", "canary-token", "canary-client-secret", "canary-refresh"]
+CANARIES = ["canary-secret", "canary-token", "canary-client-secret", "canary-password", "canary-refresh"]
 
 
 @pytest.mark.parametrize("said", ["echo", "garbage", "cut"])
@@ -271,19 +271,24 @@ async def test_no_error_holds_a_secret(peer: Peer, make_client: MakeClient, said
 
     peer.plays(script)
     client = make_client(secret="canary-secret")
-    credential = Credential(token="canary-token", metadata={"oauth_client_secret": "canary-client-secret"})
-    record = Record(access_token="canary-token", refresh_token="canary-refresh", metadata={"oauth_client_secret": "canary-client-secret"})
+    metadata = {"oauth_client_secret": "canary-client-secret", "password": "canary-password"}  # whatever its name: H3
+    credential = Credential(token="canary-token", metadata=metadata)
+    record = Record(access_token="canary-token", refresh_token="canary-refresh", metadata=metadata)
     for call in (
         client.invoke("p", CHAT, credential),
         client.stream("p", CHAT, credential),
         client.models("p", credential),
     ):
         error = await failure(call)
-        for canary in CANARIES[:3]:
+        for canary in CANARIES[:4]:
             assert canary not in shown(error)
     with pytest.raises(Exception, match="extension p refresh") as caught:
         await client.refresh("p", record)
     for canary in CANARIES:
+        assert canary not in shown(caught.value)
+    with pytest.raises(Exception, match="extension p oauth/start") as caught:
+        await client.oauth_start("p", OAuthStartRequest(method="device", params=metadata))
+    for canary in CANARIES[:1] + CANARIES[2:4]:
         assert canary not in shown(caught.value)
     assert "canary" not in repr(client)
     assert "canary" not in caplog.text

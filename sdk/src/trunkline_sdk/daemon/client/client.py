@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -181,7 +181,7 @@ class Client:
             CallFailed: There is no usable answer; the record is kept.
         """
         route = routes.REFRESH
-        secrets = (record.access_token, record.refresh_token, record.id_token, *_hidden(record.metadata))
+        secrets = (record.access_token, record.refresh_token, record.id_token, *record.metadata.values())
         where = self._where(route, provider, secrets=secrets)
         status, data = await self._control(route, where, RefreshRequest(record=record), within)
         readable = True
@@ -212,7 +212,7 @@ class Client:
             StepRefused: The daemon says no, or what cannot be read.
             CallFailed: There is no answer.
         """
-        secrets = tuple(_hidden(request.params))
+        secrets = tuple(request.params.values())
         return (await self._step(routes.OAUTH_START, provider, request, OAuthStartResponse, secrets, within)).authorization
 
     async def oauth_poll(self, provider: str, flow: Flow, *, within: float | None = None) -> PollResult:
@@ -243,7 +243,7 @@ class Client:
         self, route: Route, provider: str | None = None, credential: Credential | None = None, *, secrets: tuple[str, ...] = ()
     ) -> Where:
         if credential is not None:
-            secrets = (credential.token, credential.api_key, *_hidden(credential.metadata))
+            secrets = (credential.token, credential.api_key, *credential.metadata.values())
         if provider is not None and not routes.is_provider_id(provider):
             raise failures.bad_provider(Where(route=route.name))
         return Where(route=route.name, provider=provider or "", secrets=(self._secret, *secrets))
@@ -385,14 +385,9 @@ class Driver:
         return await self._client.oauth_exchange(self._provider, flow, code)
 
 
-def _hidden(given: Mapping[str, str]) -> list[str]:
-    """What of metadata or parameters may be no part of a text: a client's secret travels in them (E1)."""
-    return [value for key, value in given.items() if "secret" in key.lower()]
-
-
 def _secrets_of(flow: Flow) -> tuple[str, ...]:
     secrets = flow.secrets
-    return (secrets.verifier, secrets.state, secrets.device_code, *secrets.driver_data.values(), *_hidden(secrets.params))
+    return (secrets.verifier, secrets.state, secrets.device_code, *secrets.driver_data.values(), *secrets.params.values())
 
 
 async def _read(answer: Answer, most: int) -> bytes:
