@@ -169,7 +169,7 @@ def test_a_change_or_removal_that_is_meant_for_another_revision_is_refused(crede
     row = credentials.create(provider="openai", secret=Secret(CANARY))
     credentials.change(row.id, weight=2)
     for act in (lambda: credentials.change(row.id, revision=1, weight=3), lambda: credentials.delete(row.id, revision=1)):
-        with pytest.raises(PreconditionFailed, match="at revision 2, not 1"):
+        with pytest.raises(PreconditionFailed, match="revision is 2, not 1"):
             act()
     assert credentials.get(row.id).weight == 2
 

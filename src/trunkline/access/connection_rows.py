@@ -12,12 +12,13 @@ from typing import Any, Literal, NamedTuple, cast
 from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
 
 from trunkline.access.credentials import check_owner
+from trunkline.access.rows import check_revision
 from trunkline.access.vault import Row, Vault
 from trunkline.base.clock import Clock
 from trunkline.base.codec import replace
 from trunkline.base.ids import new_id
 from trunkline.base.secret import Secret
-from trunkline.errors import Conflict, NotFound, PreconditionFailed
+from trunkline.errors import Conflict, NotFound
 from trunkline.model.credential import Credential, Owner
 from trunkline.store.engine import reading, writing
 from trunkline.store.tables.connections import TABLE
@@ -195,7 +196,7 @@ class ConnectionRows:
         """
         with writing(self._engine) as connection:
             row = _row(connection, wanted)
-            _check_revision(row, revision)
+            check_revision(revision, row["revision"], f"the connection `{wanted}`")
             connection.execute(delete(TABLE).where(TABLE.c.id == wanted))
         return _shown(row)
 
@@ -209,7 +210,7 @@ class ConnectionRows:
         """
         with writing(self._engine) as connection:
             row = _row(connection, wanted)
-            _check_revision(row, revision)
+            check_revision(revision, row["revision"], f"the connection `{wanted}`")
             if row["revoked_at"] is None:
                 raise Conflict(f"the connection `{wanted}` is not revoked", hint="There is nothing to recover.")
             if (row["recoverable_until"] or 0.0) <= self._clock.now():
@@ -306,13 +307,6 @@ def _row(connection: Connection, wanted: str) -> Row:
     if row is None:
         raise NotFound(f"there is no connection `{wanted}`", hint="`trunkline connections` shows them all.")
     return cast(Row, row)
-
-
-def _check_revision(row: Row, revision: int | None) -> None:
-    if revision is not None and revision != row["revision"]:
-        raise PreconditionFailed(
-            f"the connection `{row['id']}` is at revision {row['revision']}, not {revision}", hint="Read it again, and then decide."
-        )
 
 
 def _shown(row: Row) -> ConnectionRow:

@@ -10,12 +10,13 @@ from typing import Any, cast
 from sqlalchemy import Connection, Engine, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from trunkline.access.rows import check_revision
 from trunkline.access.vault import Row, Vault
 from trunkline.base.clock import Clock
 from trunkline.base.codec import nearest
 from trunkline.base.ids import new_id
 from trunkline.base.secret import SHORTEST, Secret
-from trunkline.errors import BadRequest, Conflict, NotFound, PreconditionFailed
+from trunkline.errors import BadRequest, Conflict, NotFound
 from trunkline.model.credential import FILE
 from trunkline.store.engine import reading, writing
 from trunkline.store.tables.accounts import TABLE as ACCOUNTS
@@ -192,7 +193,7 @@ class Credentials:
             self._vault.prepare()
         with writing(self._engine) as connection:
             before = _row(connection, wanted)
-            _check_revision(before, revision)
+            check_revision(revision, before["revision"], f"the credential `{wanted}`")
             given = {"name": name, "weight": weight, "enabled": enabled}
             after: dict[str, Any] = {**before, **{field: value for field, value in given.items() if value is not None}}
             if weight is not None:
@@ -221,7 +222,7 @@ class Credentials:
         """
         with writing(self._engine) as connection:
             row = _row(connection, wanted)
-            _check_revision(row, revision)
+            check_revision(revision, row["revision"], f"the credential `{wanted}`")
             connection.execute(delete(TABLE).where(TABLE.c.id == wanted))
         self._changed()
         return _shown(row)
@@ -291,13 +292,6 @@ def _check_name(name: str, account: str | None) -> None:
 def _check_weight(weight: int) -> None:
     if not 1 <= weight <= HEAVIEST:
         raise BadRequest(f"`weight` is {weight}", hint=f"A share is 1 to {HEAVIEST}; to stop using a credential, disable it.")
-
-
-def _check_revision(row: Row, revision: int | None) -> None:
-    if revision is not None and revision != row["revision"]:
-        raise PreconditionFailed(
-            f"the credential `{row['id']}` is at revision {row['revision']}, not {revision}", hint="Read it again, and then decide."
-        )
 
 
 def check_owner(connection: Connection, account: str | None, user: str | None) -> None:
