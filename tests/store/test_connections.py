@@ -4,11 +4,12 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine, update
 
 from sdk.tests.daemon.renewal_contract import Provider, refusal
@@ -488,6 +489,13 @@ async def test_rows_are_listed_by_owner_and_provider_and_changed_at_a_revision(s
     for way in (rows.get, rows.delete, rows.recover):
         with pytest.raises(NotFound):
             way(ann.id)
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-14))])
+async def test_an_expiry_at_the_end_of_all_calendars_is_one_that_calendars_can_tell(site: Site, zone: timezone) -> None:
+    made = await site.connections.save(ANN, SIGNED, replace(site.record(), expiry=datetime.max.replace(tzinfo=zone)))
+    assert datetime.fromtimestamp(site.connections.get(made).expires_at or 0.0, UTC).year == 9999
+    assert await site.connections.fresh(site.held()) is site.held()
 
 
 @pytest.mark.parametrize("token", ["", " ", "a\nb", "a\x00", "x" * (LONGEST_TOKEN + 1)])

@@ -7,7 +7,8 @@ import pytest
 from tests.fakes.clock import FakeClock
 from tests.fakes.people import holder, operator
 from trunkline.access.accounts import Accounts
-from trunkline.access.keys import LATEST, KeyRow, Keys
+from trunkline.access.keys import KeyRow, Keys
+from trunkline.access.rows import LATEST
 from trunkline.access.users import Users
 from trunkline.errors import BadRequest, Conflict, Denied, NotFound, PreconditionFailed
 from trunkline.model.caller import Caller, Role, Scope

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
 
 from trunkline.access.credentials import check_owner
-from trunkline.access.rows import check_revision
+from trunkline.access.rows import LATEST, check_revision
 from trunkline.access.vault import Row, Vault
 from trunkline.base.clock import Clock
 from trunkline.base.codec import replace
@@ -261,7 +261,7 @@ def is_refreshable(record: Record) -> bool:
 
 def expires_at(record: Record) -> float | None:
     """When it expires, in seconds since the Unix epoch."""
-    return None if record.expiry is None else record.expiry.timestamp()
+    return None if record.expiry is None else min(record.expiry.timestamp(), LATEST)
 
 
 def revision_of(row: Row) -> str:

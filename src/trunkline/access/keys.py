@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, or_, select
 from trunkline.access import accounts, rows, users
 from trunkline.access.authority import check_gift, check_operator, check_role
 from trunkline.access.key_rows import IN_FORCE, KeyRow, checked_models, draft_of, find, kept, not_found, of_account, select_rows
+from trunkline.access.rows import LATEST
 from trunkline.access.scopes import most, role_of
 from trunkline.base.clock import Clock
 from trunkline.base.codec import UNSET, UnsetType
@@ -33,7 +34,6 @@ SHOWN = 8
 ADMIN_NAME = "admin"
 """The name of the keys that the server makes itself; nobody else's."""
 
-LATEST = 253_402_300_799.0  # the last second of the year 9999, which is where calendars end
 GRACE_SECONDS = 86_400.0
 """How long a key that was replaced goes on working, unless somebody says otherwise."""
 

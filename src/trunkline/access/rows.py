@@ -16,6 +16,7 @@ from trunkline.store.tables.connections import TABLE as CONNECTIONS
 from trunkline.store.tables.credentials import TABLE as CREDENTIALS
 from trunkline.store.tables.sign_ins import TABLE as SIGN_INS
 
+LATEST = 253_402_300_799.0  # the last second of the year 9999, which is where calendars end
 LONGEST_NAME = 100
 MOST = 1000
 """So many rows a page has at most."""
