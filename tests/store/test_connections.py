@@ -21,7 +21,7 @@ from trunkline.access.connection_rows import RECOVERABLE_SECONDS
 from trunkline.access.connections import CLEAN_SECONDS, LONGEST_TOKEN, Connections
 from trunkline.access.key_sources import FileSource
 from trunkline.access.purse import Purse
-from trunkline.access.token_store import KEEP_AGAIN, KEEP_SECONDS
+from trunkline.access.token_store import KEEP_AGAIN, KEEP_SECONDS, TokenStore
 from trunkline.access.users import Users
 from trunkline.access.vault import Vault
 from trunkline.access.wallet import Wallet
@@ -297,6 +297,27 @@ async def test_nobody_is_asked_for_what_could_not_be_kept(site: Site, engine: En
     key.with_suffix(".away").rename(key)
     assert (await site.connections.fresh(credential)).secret.reveal() == "access-2"
     assert site.connections.get(credential.id).revision == 2
+
+
+@pytest.mark.proves("connections.once")
+async def test_who_was_stopped_for_longer_than_a_lease_lasts_asks_with_no_used_token(
+    site: Site, new_site: Callable[[], Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credential = await site.sign_in(seconds=0)
+    load, other, loads = TokenStore.load, new_site(), 0
+
+    async def stopped(self: TokenStore, key: str) -> Record:
+        nonlocal loads
+        loads += 1
+        record = await load(self, key)
+        if loads == 2:  # under the lease, and before the refresh: another process renews meanwhile
+            await other.connections.save(ANN, SIGNED, site.record("access-9", "refresh-9"))
+        return record
+
+    monkeypatch.setattr(TokenStore, "load", stopped)
+    assert (await site.connections.fresh(credential)).secret.reveal() == "access-9"
+    assert site.provider.asked == []
+    assert site.told == []
 
 
 async def test_a_caller_is_not_told_where_the_database_and_the_vaults_key_are(site: Site, engine: Engine) -> None:

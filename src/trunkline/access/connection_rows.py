@@ -127,18 +127,18 @@ class ConnectionRows:
         """Keep a record in the place of the one with this revision; none where that is not there any more."""
         self._vault.prepare()
         with writing(self._engine) as connection:
-            before = _at(connection, place)
-            if before is None or before["revoked_at"] is not None or revision_of(before) != revision:
-                return None
-            return self._keep(connection, before, record)
+            before = _current(connection, place, revision)
+            return None if before is None else self._keep(connection, before, record)
 
-    def rehearse(self, place: Place) -> None:
-        """Seal and write the record at a place as it is, as `replace` would another one; nothing of it changes."""
+    def rehearse(self, place: Place, revision: str) -> bool:
+        """Seal and write the record with this revision as it is, as `replace` would another one; false where that is not there any more."""
         self._vault.prepare()
         with writing(self._engine) as connection:
-            if (row := _at(connection, place)) is not None:
+            row = _current(connection, place, revision)
+            if row is not None:
                 sealed = self._vault.seal(connection, TABLE, row, self._vault.open(TABLE, row))
                 connection.execute(update(TABLE).where(TABLE.c.id == row["id"]).values(**sealed))
+        return row is not None
 
     def revoke(self, place: Place, revision: str) -> bool | None:
         """Revoke the record with this revision; false where it has another one, none where there is none."""
@@ -300,6 +300,11 @@ def _text(record: Record) -> Secret:
 def _at(connection: Connection, place: Place) -> Row | None:
     same: list[ColumnElement[bool]] = [TABLE.c[name] == value for name, value in place._asdict().items()]
     return cast("Row | None", connection.execute(select(TABLE).where(*same)).mappings().one_or_none())
+
+
+def _current(connection: Connection, place: Place, revision: str) -> Row | None:
+    row = _at(connection, place)
+    return None if row is None or row["revoked_at"] is not None or revision_of(row) != revision else row
 
 
 def _row(connection: Connection, wanted: str) -> Row:

@@ -173,7 +173,8 @@ class Connections:
 
         async def refresh(record: Record) -> Record:
             nonlocal renews
-            await self._store.rehearse(key)
+            if not await self._store.rehearse(key, record.revision):
+                return record  # which cannot be kept, since another one is there: the coordinator finds that
             renews = True
             async with asyncio.timeout(REFRESH_SECONDS):
                 return await self._refresher(place.provider)(record)

@@ -75,10 +75,14 @@ class TokenStore:
             raise Conflict("the credential was changed or removed meanwhile")
         return kept
 
-    async def rehearse(self, key: str) -> None:
-        """See that what takes a record's place could be kept now: a refresh that cannot be kept voids the sign-in."""
+    async def rehearse(self, key: str, revision: str) -> bool:
+        """Whether the record with this revision is still there, and what takes its place could be kept now.
+
+        A refresh that cannot be kept voids the sign-in, and so may one with a token that somebody else has used meanwhile: a process that
+        was stopped for longer than its lease lasts learns here that it was.
+        """
         place = _place(key)
-        await self._asked(lambda: self._rows.rehearse(place))
+        return await self._asked(lambda: self._rows.rehearse(place, revision))
 
     async def revoke_if_current(self, key: str, revision: str) -> None:
         """See `Store`. It can be recovered for a day."""
