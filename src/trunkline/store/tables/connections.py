@@ -23,6 +23,7 @@ TABLE = Table(
     Column("updated_at", Double[float](), nullable=False),
     Column("revision", Integer, nullable=False),
     UniqueConstraint("provider", "account", "user"),
+    Index("ix_connections_account_user_id", "account", "user", "id"),
     Index("ix_connections_id_revision_created_at", "id", "revision", "created_at"),  # what tells a change, apart from what is sealed
     info={"place": ("account", "user", "provider", "id")},  # what a sealed secret is bound to
 )

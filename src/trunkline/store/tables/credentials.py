@@ -21,6 +21,7 @@ TABLE = Table(
     Column("updated_at", Double[float](), nullable=False),
     Column("revision", Integer, nullable=False),
     UniqueConstraint("provider", "account", "user", "name"),
+    Index("ix_credentials_account_user_id", "account", "user", "id"),
     Index("ix_credentials_id_revision_created_at", "id", "revision", "created_at"),  # what tells a change, apart from what is sealed
     info={"place": ("account", "user", "provider", "name", "id")},  # what a sealed secret is bound to
 )

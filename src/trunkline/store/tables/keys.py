@@ -28,6 +28,6 @@ TABLE = Table(
     Column("version", BigInteger, nullable=False, server_default="0"),  # one more than any in the table, with every change
     UniqueConstraint("hash"),
     Index("ix_keys_version", "version"),
-    Index("ix_keys_account_id", "account_id"),
+    Index("ix_keys_account_id_id", "account_id", "id"),
     Index("ix_keys_user_id", "user_id"),
 )

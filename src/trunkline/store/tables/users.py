@@ -21,4 +21,5 @@ TABLE = Table(
     Column("version", BigInteger, nullable=False, server_default="0"),  # one more than any in the table, with every change
     UniqueConstraint("account_id", "external_id"),
     Index("ix_users_version", "version"),
+    Index("ix_users_account_id_id", "account_id", "id"),
 )
