@@ -68,6 +68,7 @@ async def test_who_looks_after_an_account_sees_and_renames_that_one(api: Asking,
     assert (await api.get("/accounts/acc_default")).status == 404
 
 
+@pytest.mark.proves("admin.hidden")
 async def test_of_other_accounts_nobody_learns_that_they_have_something(api: Asking, acme: str) -> None:
     ada = (await made(api, "/users", name="ada"))["id"]
     key = (await made(api, "/keys", name="laptop", scopes=["inference"]))["id"]

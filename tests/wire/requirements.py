@@ -273,6 +273,7 @@ REQUIREMENTS = {
         "Without a terminal one signs in on a page that keeps the key in memory alone, and talks to this server alone", PROMISE
     ),
     "sign-in.link": Requirement("Who needs a sign-in is told where: at the public address, or where the server listens", PROMISE),
+    "admin.hidden": Requirement("Of what another account has nobody learns from an answer that it is there", PROMISE),
     "admin.contract": Requirement("The admin API answers as its OpenAPI document says, whatever it is asked", PROMISE),
     "admin.commands": Requirement("Every resource of the admin API has its commands, for the server here and for one elsewhere", PROMISE),
     "admin.secrets": Requirement("No secret is in an answer, an error, an example, a row or a line of the log of the admin API", PROMISE),

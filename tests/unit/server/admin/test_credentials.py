@@ -75,6 +75,7 @@ async def test_what_cannot_be_is_refused_without_repeating_a_secret(api: Asking,
     assert (await api.get("/credentials")).json["data"] == []
 
 
+@pytest.mark.proves("admin.hidden")
 async def test_an_account_has_its_own_and_sees_no_others(api: Asking) -> None:
     shared = (await api.ask("POST", "/credentials", new())).json
     api.caller = member("acc_one")

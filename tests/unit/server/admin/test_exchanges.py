@@ -83,6 +83,7 @@ async def test_filters_go_to_the_database_and_an_account_sees_its_own(api: Askin
     assert rows.asked == []
 
 
+@pytest.mark.proves("admin.hidden")
 async def test_another_accounts_call_is_not_there(api: Asking) -> None:
     api.caller = member("acc_two")
     reply, nothing = [await api.get(f"/exchanges/{wanted}") for wanted in ("rqe_a", "rqe_b")]
