@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from trunkline import errors
 from trunkline.app.compose import resources, surfaces
 from trunkline.app.config import json_schema, kinds
-from trunkline.base.codec import pretty
+from trunkline.base.codec import decode, encode, pretty
 from trunkline.cli import COMMANDS, RESOURCES
 from trunkline.providers import Kind, Provider
 from trunkline.server.admin import declared
@@ -23,17 +24,17 @@ from tests.wire.features import FEATURES, dialects, fate  # noqa: E402
 MADE = "<!-- Made by `make docs`; change the code instead. -->\n"
 
 
-def pages() -> dict[str, str]:
-    """Every page by its path."""
+def pages() -> dict[str, Callable[[], str]]:
+    """What makes each page, by its path."""
     return {
-        "README.md": readme(),
-        "docs/translation.md": translation_page(),
-        "docs/reference/errors.md": error_page(),
-        "docs/reference/configuration.md": configuration_page(),
-        "docs/reference/configuration.schema.json": pretty(json_schema()) + "\n",
-        "docs/reference/providers.md": provider_page(),
-        "docs/reference/cli.md": cli_page(),
-        "docs/reference/api.md": api_page(),
+        "README.md": readme,
+        "docs/translation.md": translation_page,
+        "docs/reference/errors.md": error_page,
+        "docs/reference/configuration.md": configuration_page,
+        "docs/reference/configuration.schema.json": lambda: pretty(json_schema()) + "\n",
+        "docs/reference/providers.md": provider_page,
+        "docs/reference/cli.md": cli_page,
+        "docs/reference/api.md": api_page,
     }
 
 
@@ -274,24 +275,41 @@ def cli_page() -> str:
     commands += [["users", sub] for sub in ("create", "list", "change", "disable", "enable", "delete")]
     commands += [["config", sub] for sub in ("check", "example", "schema")] + [["models", "fetch"], ["route", "explain"]]
     made = {name: [each.route.verb for each in declared({name: resource})] for name, resource in resources().items()}
-    commands += [[name.replace("_", "-"), *verb] for name in RESOURCES for verb in ([], *([verb] for verb in made[name]))]
-    texts = [f"## trunkline {' '.join(command)}".rstrip() + f"\n\n```text\n{help_of(command)}\n```\n" for command in commands]
+    made_commands = [[name.replace("_", "-"), *verb] for name in RESOURCES for verb in ([], *([verb] for verb in made[name]))]
+    # Apart: of choices that are the same in another order, `typing` keeps those that it met first in a process.
+    helps = [*zip(commands, helps_of(commands), strict=True), *zip(made_commands, helps_of(made_commands), strict=True)]
+    texts = [f"## trunkline {' '.join(command)}".rstrip() + f"\n\n```text\n{told}\n```\n" for command, told in helps]
     return f"{MADE}\n# Command line\n\nWhat prints a result takes `--json`.\n\n" + "\n".join(texts)
 
 
-def help_of(command: list[str]) -> str:
-    """What `--help` prints, at a width of 100."""
+TELL_HELP = """
+import io, json, sys
+from contextlib import redirect_stdout
+from trunkline.cli import run
+
+told = []
+for command in json.load(sys.stdin):
+    with redirect_stdout(io.StringIO()) as out:
+        if run([*command, "--help"]) != 0:
+            sys.exit(f"{command} has no help")
+    told.append(out.getvalue())
+json.dump(told, sys.stdout)
+"""
+
+
+def helps_of(commands: list[list[str]]) -> list[str]:
+    """What `--help` of each prints, at a width of 100."""
     run = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-m", "trunkline", *command, "--help"],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", TELL_HELP],
+        input=encode(commands),
+        stdout=subprocess.PIPE,
         check=True,
         env={"COLUMNS": "100", "PYTHONPATH": ":".join(sys.path), "TERM": "dumb", "PYTHONUTF8": "1", "HOME": "/"},
     )
-    return "\n".join(line.rstrip() for line in run.stdout.strip().splitlines())
+    return ["\n".join(line.rstrip() for line in told.strip().splitlines()) for told in decode(run.stdout, list[str])]
 
 
 if __name__ == "__main__":
-    for name, text in pages().items():
-        (ROOT / name).write_text(text, encoding="utf-8")
+    for name, made in pages().items():
+        (ROOT / name).write_text(made(), encoding="utf-8")
         print(name)
