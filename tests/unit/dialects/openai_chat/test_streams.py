@@ -4,37 +4,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from tests.wire.streams import Told, read, request
-from trunkline.dialects import Written
-from trunkline.dialects.openai_chat import DIALECT, OpenAIChat
+from tests.unit.dialects.openai_chat.chunks import FIRST, ROLE, STOP, USAGE, called, choice, chunk, event, failure, reply_of, says
+from tests.wire.streams import Told, read
+from trunkline.dialects.openai_chat import DIALECT
 from trunkline.dialects.openai_chat.stream import DONE
-from trunkline.errors import (
-    BadRequest,
-    Internal,
-    LimitReached,
-    NotFound,
-    TrunklineError,
-    Unauthenticated,
-    UpstreamBusy,
-    UpstreamDenied,
-    UpstreamDown,
-    UpstreamError,
-    UpstreamGarbled,
-    UpstreamRefused,
-)
+from trunkline.errors import UpstreamBusy, UpstreamDenied, UpstreamDown, UpstreamError, UpstreamGarbled, UpstreamRefused
 from trunkline.model.event import (
     Ended,
-    Event,
-    Failed,
     Finished,
     FinishReason,
     Lost,
-    ReasoningDelta,
-    ReasoningEnded,
-    Reply,
     Started,
     TextDelta,
     ToolCallArguments,
@@ -43,136 +23,10 @@ from trunkline.model.event import (
     Used,
 )
 from trunkline.model.loss import unsupported
-from trunkline.model.part import Part, Reasoning, Refusal, Text, ToolCall
+from trunkline.model.part import Part, Reasoning, Refusal, Text
 from trunkline.model.usage import Usage
 
-ROLE = {"role": "assistant", "content": ""}
-USAGE = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
 
-
-def event(payload: Any) -> bytes:
-    return b"data: " + json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
-
-
-def chunk(*choices: dict[str, Any], **more: Any) -> bytes:
-    return event({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "gpt-x", "choices": list(choices), **more})
-
-
-def choice(delta: Any, finish: str | None = None, index: int = 0) -> dict[str, Any]:
-    return {"index": index, "delta": delta, "finish_reason": finish}
-
-
-def says(text: str) -> bytes:
-    return chunk(choice({"content": text}))
-
-
-FIRST = chunk(choice(ROLE))
-STOP = chunk(choice({}, "stop"))
-
-
-def reply_of(message: dict[str, Any], **more: Any) -> Reply:
-    body = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], **more}
-    return DIALECT.read_reply(json.dumps(body).encode(), "chat")
-
-
-# --------------------------------------------------------------------------------------------------------- requests
-def asked(**fields: Any) -> bytes:
-    return json.dumps({"model": "m", "messages": [], **fields}).encode()
-
-
-def test_a_request_is_read_as_far_as_it_matters_and_kept_to_the_byte() -> None:
-    body = b' {"messages": [ {"role":"user"} ],"model":"a\\u002fb","stream":true, "max_completion_tokens": 5,"max_tokens":6,"x":1.0}\n'
-    read_request = DIALECT.read_request(body, "chat")
-    assert (read_request.model, read_request.stream, read_request.max_output, read_request.body) == ("a/b", True, 5, body)
-    assert {name: bytes(value) for name, value in read_request.fields.items()}["messages"] == b'[ {"role":"user"} ]'
-
-
-@pytest.mark.parametrize(
-    ("fields", "stream", "limit"),
-    [
-        ({}, False, None),
-        ({"stream": None, "max_tokens": None}, False, None),
-        ({"stream": False, "max_tokens": 5}, False, 5),
-        ({"stream": True, "max_completion_tokens": None, "max_tokens": 5}, True, 5),
-    ],
-)
-def test_what_is_left_out_or_null_has_its_default(fields: dict[str, Any], stream: bool, limit: int | None) -> None:
-    read_request = DIALECT.read_request(asked(**fields), "chat")
-    assert (read_request.stream, read_request.max_output) == (stream, limit)
-
-
-@pytest.mark.parametrize(
-    ("fields", "name"),
-    [
-        ({"model": 7}, "model"),
-        ({"model": None}, "model"),
-        ({"stream": "true"}, "stream"),
-        ({"max_tokens": "many"}, "max_tokens"),
-        ({"max_completion_tokens": -1}, "max_completion_tokens"),
-    ],
-)
-def test_a_wrong_field_is_named(fields: dict[str, Any], name: str) -> None:
-    with pytest.raises(BadRequest, match=f"`{name}`"):
-        DIALECT.read_request(asked(**fields), "chat")
-
-
-def written(body: bytes, model: str = "n", *, ask_usage: bool = True) -> Written:
-    return DIALECT.forward(request(DIALECT, body), model, ask_usage=ask_usage)
-
-
-def test_a_request_for_the_same_model_passes_as_it_came() -> None:
-    body = asked()
-    assert written(body, "m") == Written(body)
-    assert written(body, "m").body is body
-
-
-def test_only_the_model_changes_where_there_is_no_stream() -> None:
-    body = b'{"x":{"model":"m"},  "model" : "m" ,"stream":false,"stream_options":{"include_usage":false}}'
-    assert written(body) == Written(body.replace(b'"model" : "m"', b'"model" : "n"'))
-
-
-@pytest.mark.parametrize(
-    ("options", "result"),
-    [
-        (None, '"stream_options":{"include_usage":true}'),
-        ("null", '"stream_options" : {"include_usage":true}'),
-        ("{}", '"stream_options" : {"include_usage":true}'),
-        ('{ "include_usage": false }', '"stream_options" : { "include_usage": true }'),
-        ('{"include_usage":null}', '"stream_options" : {"include_usage":true}'),
-        ('{"include_obfuscation":false}', '"stream_options" : {"include_obfuscation":false,"include_usage":true}'),
-        ('{"include_usage":false, "x":[1.0]}', '"stream_options" : {"include_usage":true, "x":[1.0]}'),
-    ],
-)
-def test_the_usage_of_a_stream_is_asked_for_and_nothing_else_of_its_options_changes(options: str | None, result: str) -> None:
-    fields = "" if options is None else f',"stream_options" : {options}'
-    before = f'{{"model":"m","stream":true{fields}}}'
-    after = f'{{"model":"n","stream":true,{result}}}'
-    assert written(before.encode()) == Written(after.encode(), usage_added=True)
-
-
-@pytest.mark.parametrize("options", ['{"include_usage":true}', '{ "x": 1, "include_usage" : true }'])
-def test_a_caller_that_asks_for_usage_itself_gets_it(options: str) -> None:
-    body = f'{{"model":"m","stream":true,"stream_options":{options}}}'.encode()
-    assert written(body, "m") == Written(body)
-
-
-def test_a_provider_that_refuses_the_option_is_not_asked() -> None:
-    body = b'{"model":"m","stream":true}'
-    assert written(body, "m", ask_usage=False) == Written(body)
-
-
-@pytest.mark.parametrize("options", ["7", '"x"', "[]", '{"include_usage":"yes"}', '{"include_usage":1}'])
-def test_stream_options_that_are_none_are_the_callers_mistake(options: str) -> None:
-    with pytest.raises(BadRequest, match=r"`stream_options(\.include_usage)?` is "):
-        written(f'{{"model":"m","stream":true,"stream_options":{options}}}'.encode())
-
-
-def test_stream_options_with_twins_are_the_callers_mistake() -> None:
-    with pytest.raises(BadRequest, match="stands twice"):
-        written(b'{"model":"m","stream":true,"stream_options":{"a":1,"a":2}}')
-
-
-# ---------------------------------------------------------------------------------------------------------- streams
 def test_a_stream_passes_as_it_came_and_says_what_it_says() -> None:
     stream = FIRST + says("Hel") + b": keep-alive\n\n" + says("lo") + STOP + chunk(usage=USAGE) + DONE
     told = read(DIALECT, stream)
@@ -294,13 +148,6 @@ FINISHED = {
 def test_what_says_nothing_more_may_follow_a_finish_reason(rest: bytes) -> None:
     stream = FIRST + says("Hi") + STOP + rest + DONE
     assert read(DIALECT, stream).raw == stream
-
-
-def failure(stream: bytes) -> UpstreamError:
-    told = read(DIALECT, stream)
-    (failed,) = [event for event in told.events if isinstance(event, Failed)]
-    assert told.events[-1] is failed
-    return failed.error
 
 
 @pytest.mark.parametrize(
@@ -429,11 +276,7 @@ def test_log_probabilities_and_further_choices_are_told_as_lost() -> None:
     assert [loss.path for loss in reply.losses] == ["choices.0.logprobs", "choices.1"]
 
 
-# ------------------------------------------------------------------------------------------------------- tool calls
-def called(call_id: str, name: str, arguments: str) -> ToolCall:
-    return ToolCall(id=call_id, name=name, arguments=arguments)
-
-
+# ----------------------------------------------------------------------------------------------------------- tool calls
 def calls(*pieces: dict[str, Any]) -> Told:
     return read(
         DIALECT, FIRST + b"".join(chunk(choice({"tool_calls": [piece]})) for piece in pieces) + chunk(choice({}, "tool_calls")) + DONE
@@ -547,195 +390,7 @@ def test_a_first_chunk_with_twins_is_the_providers_business_and_not_the_callers_
     assert read(DIALECT, stream, repairs=["first_role"]).raw.endswith(stream)
 
 
-# ----------------------------------------------------------------------------------------------------- whole replies
-def test_a_whole_reply_is_read() -> None:
-    body = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 7,
-        "model": "gpt-x",
-        "choices": [
-            {
-                "index": 0,
-                "message": {
-                    "role": "assistant",
-                    "content": None,
-                    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "n", "arguments": '{"a": 1.0}'}}],
-                },
-                "finish_reason": "tool_calls",
-            }
-        ],
-        "usage": USAGE,
-    }
-    assert DIALECT.read_reply(json.dumps(body).encode(), "chat") == Reply(
-        id="chatcmpl-1",
-        model="gpt-x",
-        created=7,
-        content=(called("c", "n", '{"a": 1.0}'),),
-        finish="tool_calls",
-        usage=Usage(input=9, output=2),
-    )
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"choices":[]}', b'{"choices":null}', b'{"choices":[{"delta":{}}]}', b"<html>"])
-def test_a_reply_without_a_message_is_garbled(body: bytes) -> None:
-    with pytest.raises(UpstreamGarbled):
-        DIALECT.read_reply(body, "chat")
-
-
-def test_an_error_that_comes_as_a_reply_is_a_failure() -> None:
-    with pytest.raises(UpstreamBusy, match="slow down") as busy:
-        DIALECT.read_reply(b'{"error":{"code":429,"message":"slow down"},"choices":[]}', "chat")
-    assert busy.value.http_status == 429
-
-
-def test_a_reply_is_written_as_the_vendors_client_expects_it() -> None:
-    reply = Reply(
-        id="chatcmpl-1",
-        model="gpt-x",
-        created=7,
-        content=(Reasoning(text="hm"), Text(text="H"), Text(text="i"), called("c", "n", "{}")),
-        finish="tool_calls",
-        usage=Usage(10, 20, 30, 40, 50),
-    )
-    completion = ChatCompletion.model_validate_json(DIALECT.write_reply(reply, "chat")[0], strict=True)
-    message = completion.choices[0].message
-    assert (completion.id, completion.model, completion.created, completion.object) == ("chatcmpl-1", "gpt-x", 7, "chat.completion")
-    assert (message.role, message.content, completion.choices[0].finish_reason) == ("assistant", "Hi", "tool_calls")
-    assert message.tool_calls is not None
-    assert [call.id for call in message.tool_calls] == ["c"]
-    usage: CompletionUsage | None = completion.usage
-    assert usage is not None
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (60, 90, 150)
-
-
-def test_an_empty_reply_has_no_content() -> None:
-    message = ChatCompletion.model_validate_json(DIALECT.write_reply(Reply(id="c", model="m"), "chat")[0]).choices[0].message
-    assert (message.content, message.refusal, message.tool_calls) == (None, None, None)
-
-
-ASKED = b'{"model":"m","stream":true,"stream_options":{"include_usage":true}}'
-UNASKED = (b'{"model":"m","stream":true}', b'{"model":"m","stream":true,"stream_options":{"include_usage":false}}')
-
-
-def stream_of(*events: Event, body: bytes = ASKED) -> bytes:
-    writer = DIALECT.write_events(request(DIALECT, body))
-    return b"".join(map(writer.write, events))
-
-
-def test_a_stream_is_written_as_the_vendors_client_expects_it() -> None:
-    stream = stream_of(
-        Started("chatcmpl-1", "gpt-x", 7),
-        TextDelta("Hi"),
-        ToolCallStarted(4, "c", "n"),
-        ToolCallArguments(4, "{}"),
-        ToolCallEnded(4),
-        Finished("refused"),
-        Used(Usage(input=1)),
-        Ended(),
-    )
-    *chunks, done = stream.split(b"\n\n")[:-1]
-    parsed = [ChatCompletionChunk.model_validate_json(each.removeprefix(b"data: ")) for each in chunks]
-    assert done == b"data: [DONE]"
-    assert {(each.id, each.model, each.created) for each in parsed} == {("chatcmpl-1", "gpt-x", 7)}
-    assert parsed[0].choices[0].delta.role == "assistant"
-    assert [each.choices[0].finish_reason for each in parsed[:-1]] == [None, None, None, None, "content_filter"]
-    assert (parsed[-1].choices, parsed[-1].usage is None) == ([], False)
-    assert (parsed[2].choices[0].delta.tool_calls or pytest.fail("no calls"))[0].index == 0
-
-
-@pytest.mark.parametrize("body", UNASKED)
-def test_usage_is_told_only_to_a_caller_that_asks(body: bytes) -> None:
-    told = [Started("c", "m"), TextDelta("Hi"), Finished("stop"), Used(Usage(input=1)), Ended()]
-    assert b"usage" not in stream_of(*told, body=body)
-    assert stream_of(*told).count(b'"usage"') == 1
-
-
-@pytest.mark.proves("G11")
-def test_a_thought_is_written_as_it_comes_and_once_more_as_its_vendor_wants_it_back() -> None:
-    stream = stream_of(
-        Started("c", "m"),
-        ReasoningDelta("h"),
-        ReasoningDelta("m"),
-        ReasoningEnded(signature="s", origin="anthropic"),
-        ReasoningDelta("x"),
-        ReasoningEnded(),
-        ReasoningEnded(encrypted="e", origin="anthropic", id="rs_1"),
-        Finished("stop"),
-        Ended(),
-    )
-    deltas = [json.loads(each.removeprefix(b"data: "))["choices"][0]["delta"] for each in stream.split(b"\n\n")[:-2]]
-    assert deltas[1:-1] == [
-        {"reasoning_content": "h"},
-        {"reasoning_content": "m"},
-        {"reasoning_details": [{"index": 0, "type": "reasoning.text", "text": "hm", "signature": "s", "origin": "anthropic"}]},
-        {"reasoning_content": "x"},
-        {"reasoning_details": [{"index": 1, "type": "reasoning.encrypted", "data": "e", "id": "rs_1", "origin": "anthropic"}]},
-    ]
-
-
-def test_a_failure_is_written_by_the_error_event_alone() -> None:
-    assert stream_of(Failed(UpstreamDown("gone"))) == b""
-
-
-# ----------------------------------------------------------------------------------------------------------- errors
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b'{"error":{"message":"no such model","type":"invalid_request_error","param":null,"code":"model_not_found"}}', "no such model"),
-        (b'{"error":{"message":"no","code":404}}', "no"),
-        (b'{"error":"no"}', "no"),
-        (b'{"error":{"message":"no"},"id":7,"choices":"odd"}', "no"),
-    ],
-)
-def test_an_error_answer_is_read_with_its_words_and_handed_on_as_it_is(body: bytes, words: str) -> None:
-    error = DIALECT.read_error(404, body, None)
-    assert isinstance(error, UpstreamRefused)
-    assert (error.http_status, error.body) == (404, body)
-    assert error.message.endswith(f": {words}")
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[]", b"{}", b'{"error":null}', b'{"error":7}', b'{"detail":"no"}', b'{"error":{}}', b"\xff"]
-)
-def test_an_error_answer_without_words_is_not_handed_on(body: bytes) -> None:
-    error = DIALECT.read_error(400, body, 3.0)
-    assert isinstance(error, UpstreamRefused)
-    assert error.body == b""
-    assert error.message == "the provider refused the request (HTTP 400)"
-
-
-def test_a_busy_answer_keeps_its_wait() -> None:
-    assert DIALECT.read_error(429, b"", 7.0).retry_after == 7.0
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (BadRequest("x", hint="y"), "invalid_request_error"),
-        (Unauthenticated("x", hint="y"), "authentication_error"),
-        (NotFound("x", hint="y"), "not_found_error"),
-        (LimitReached("x", hint="y"), "rate_limit_error"),
-        (UpstreamRefused("x", hint="y", upstream_status=422), "invalid_request_error"),
-        (UpstreamBusy("x", hint="y", upstream_status=529), "server_error"),
-        (Internal("x", hint="y"), "server_error"),
-    ],
-)
-def test_an_error_is_written_in_the_vendors_shape(error: TrunklineError, kind: str) -> None:
-    body = DIALECT.write_error(error, "rqe_a")
-    assert json.loads(body) == {"error": {"message": "x. y", "type": kind, "param": None, "code": error.code}, "request_id": "rqe_a"}
-    assert DIALECT.write_error_event(error, "rqe_a") == b"data: " + body + b"\n\n"
-
-
-def test_an_error_event_of_ours_is_read_as_a_failure() -> None:
-    assert "x. y" in failure(FIRST + DIALECT.write_error_event(LimitReached("x", hint="y"), "rqe_a")).message
-
-
-def test_dialects_are_equal_by_value() -> None:
-    assert OpenAIChat() == DIALECT
-    assert len({OpenAIChat(), DIALECT}) == 1
-
-
+# ----------------------------------------------------------------------------------------------------------- whatever comes
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=4),
     lambda inner: (
