@@ -1,13 +1,13 @@
 """The loop that asks providers for their models, against a provider on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from tests.fakes.clock import FakeClock
 from tests.fakes.upstream import Upstream
@@ -36,8 +36,6 @@ from trunkline.providers.daemon import PROVIDER as DAEMON
 from trunkline.providers.echo import PROVIDER as ECHO
 from trunkline.providers.local import PROVIDER as LOCAL
 from trunkline.providers.openai import PROVIDER as OPENAI
-from trunkline.store.engine import open_engine, sqlite_url
-from trunkline.store.schema import migrate
 from trunkline_sdk import http1
 
 CANARY = "sk-canary-0123456789"
@@ -152,11 +150,8 @@ class Finding:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[EvidenceStore]:
-    engine = open_engine(sqlite_url(tmp_path))
-    migrate(engine)
-    yield EvidenceStore(engine)
-    engine.dispose()
+def store(database: Engine) -> EvidenceStore:
+    return EvidenceStore(database)
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,7 @@ from trunkline.catalog.overrides import Overrides
 from trunkline.catalog.prices import Book, Prices
 from trunkline.errors import StoreUnavailable
 from trunkline.gateway.overriding import READ_SECONDS, Overriding
-from trunkline.store.engine import open_engine, sqlite_url, writing
-from trunkline.store.schema import migrate
+from trunkline.store.engine import writing
 from trunkline.store.tables.overrides import TABLE
 
 
@@ -27,22 +24,14 @@ class Log:
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = open_engine(sqlite_url(tmp_path))
-    migrate(engine)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
 
 
 async def test_a_change_is_in_use_at_the_next_glance_and_an_outage_is_told_once(
-    engine: Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    database: Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    overrides, log = Overrides(engine, clock), Log()
+    overrides, log = Overrides(database, clock), Log()
     catalog = Catalog(Prices(Book(made_from="", units={}, vendors={}, rows=[])), Cards([]))
     failures: list[str] = []
     following = Overriding(
@@ -77,12 +66,12 @@ async def test_a_change_is_in_use_at_the_next_glance_and_an_outage_is_told_once(
     assert failures == ["overrides: read"]
 
 
-async def test_an_override_that_is_not_understood_is_told_once(engine: Engine, clock: FakeClock) -> None:
-    overrides, log = Overrides(engine, clock), Log()
+async def test_an_override_that_is_not_understood_is_told_once(database: Engine, clock: FakeClock) -> None:
+    overrides, log = Overrides(database, clock), Log()
     catalog = Catalog(Prices(Book(made_from="", units={}, vendors={}, rows=[])), Cards([]))
     following = Overriding(overrides=overrides, catalog=catalog, clock=clock, log=log, failed=print)  # type: ignore[arg-type]
     odd = overrides.create(provider="home", model="m", card={"max_output": 9})
-    with writing(engine) as connection:
+    with writing(database) as connection:
         connection.execute(update(TABLE).values(card='{"levitates": true}', revision=2))
     await following.refresh()
     overrides.create(provider="home", model="n", card={"max_output": 9})

@@ -1,15 +1,13 @@
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from tests.fakes.admin import Asking, member
 from tests.fakes.clock import FakeClock
 from trunkline.catalog.overrides import Overrides
 from trunkline.server.admin.catalog_overrides import RESOURCE
-from trunkline.store.engine import open_engine, sqlite_url
-from trunkline.store.schema import migrate
 
 NEW = {
     "provider": "home",
@@ -20,13 +18,10 @@ NEW = {
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Asking]:
-    engine = open_engine(sqlite_url(tmp_path))
-    migrate(engine)
-    asking = Asking({"catalog_overrides": RESOURCE}, [Overrides(engine, FakeClock())])
+def api(database: Engine) -> Iterator[Asking]:
+    asking = Asking({"catalog_overrides": RESOURCE}, [Overrides(database, FakeClock())])
     yield asking
     asking.pool.close()
-    engine.dispose()
     assert asking.crashes == []
 
 

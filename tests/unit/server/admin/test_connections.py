@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from tests.fakes.admin import Asking, member, operator
 from tests.fakes.clock import FakeClock
@@ -13,7 +14,6 @@ from tests.fakes.joining import RECORD, Desk
 from tests.fakes.people import settle
 from trunkline.access.connection_rows import RECOVERABLE_SECONDS, ConnectionRows, Place
 from trunkline.access.connections import LONGEST_TOKEN
-from trunkline.app.lifecycle import open_store
 from trunkline.model.caller import Caller
 from trunkline.model.credential import Owner
 from trunkline.server.admin.connections import RESOURCE
@@ -24,11 +24,9 @@ BEN = Caller(id="key_b", kind="person", name="ben", scopes=frozenset({"inference
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    engine = open_store(tmp_path)
-    settle(engine, acc_one=["usr_a", "usr_b"], acc_two=[])
-    yield Desk(engine, tmp_path, FakeClock())
-    engine.dispose()
+def desk(database: Engine, tmp_path: Path) -> Desk:
+    settle(database, acc_one=["usr_a", "usr_b"], acc_two=[])
+    return Desk(database, tmp_path, FakeClock())
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
 
 from tests.fakes.admin import Asking, member, operator
 from tests.fakes.clock import FakeClock
@@ -9,21 +10,18 @@ from tests.fakes.people import settle
 from trunkline.access.credentials import Credentials
 from trunkline.access.key_sources import FileSource
 from trunkline.access.vault import Vault
-from trunkline.app.lifecycle import open_store
 from trunkline.server.admin.credentials import RESOURCE
 
 SECRET = "sk-canary/0123456789+abcdef="
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Asking]:
-    engine = open_store(tmp_path)
-    settle(engine, acc_one=["usr_a"], acc_default=["usr_b"])
-    vault = Vault(engine, FileSource(tmp_path / "vault.key"))
-    asking = Asking({"credentials": RESOURCE}, [Credentials(engine, vault, FakeClock(), providers=lambda: ["openai", "anthropic"])])
+def api(database: Engine, tmp_path: Path) -> Iterator[Asking]:
+    settle(database, acc_one=["usr_a"], acc_default=["usr_b"])
+    vault = Vault(database, FileSource(tmp_path / "vault.key"))
+    asking = Asking({"credentials": RESOURCE}, [Credentials(database, vault, FakeClock(), providers=lambda: ["openai", "anthropic"])])
     yield asking
     asking.pool.close()
-    engine.dispose()
     assert asking.crashes == []
 
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 
 from tests.fakes.admin import Asking, member, operator
 from tests.fakes.clock import FakeClock
 from tests.fakes.joining import CANARIES, DEVICE, PAGE, RECORD, STATE, VERIFIER, Desk
 from tests.fakes.people import settle
-from trunkline.app.lifecycle import open_store
 from trunkline.model.caller import Caller
 from trunkline.model.credential import INSTALLATION, Owner
 from trunkline.server.admin.connections import RESOURCE as CONNECTIONS
@@ -33,11 +32,9 @@ def person(user: str = "usr_a", account: str = "acc_one") -> Caller:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    engine = open_store(tmp_path)
-    settle(engine, acc_one=["usr_a", "usr_b"], acc_two=["usr_c"])
-    yield Desk(engine, tmp_path, FakeClock())
-    engine.dispose()
+def desk(database: Engine, tmp_path: Path) -> Desk:
+    settle(database, acc_one=["usr_a", "usr_b"], acc_two=["usr_c"])
+    return Desk(database, tmp_path, FakeClock())
 
 
 @pytest.fixture
