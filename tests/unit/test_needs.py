@@ -43,7 +43,7 @@ def outcome(folder: Path, test: str, *, full: bool, allowed: str = "") -> tuple[
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(folder)],
         cwd=folder,
-        env={"PATH": "/nowhere", "CI": "true" if full else "", "HOME": os.environ.get("HOME", "/")},
+        env={"PATH": "/nowhere", "CI": "true" if full else "", "HOME": os.environ.get("HOME", "/"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
