@@ -32,6 +32,7 @@ from trunkline.app.config import read
 from trunkline.base import members
 from trunkline.base.clock import SystemClock
 from trunkline.base.log import LogSettings, open_log
+from trunkline_sdk import http1
 
 PROVIDERS = {
     "openai": "sk-canary/open+ai=0001",
@@ -43,6 +44,9 @@ PROVIDERS = {
 
 LOAD_ONCE = functools.cache(members.load)
 """Looking for extensions takes most of the time of a start, and finds the same for every test."""
+
+ROOTS_ONCE = functools.cache(http1.tls_context)
+"""Reading the platform's trusted roots takes most of the rest."""
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -151,6 +155,7 @@ async def gateway(
         return recordings[-1]
 
     monkeypatch.setattr(members, "load", LOAD_ONCE)
+    monkeypatch.setattr(lifecycle, "tls_context", ROOTS_ONCE)
     application = lifecycle.Application
     monkeypatch.setattr(lifecycle, "Application", record)
     clock = Clock()

@@ -51,8 +51,8 @@ from trunkline.store.schema import migrate
 from trunkline.store.settings import StoreSettings
 from trunkline.store.shared import Shared, open_shared
 from trunkline.store.writer import Writer
-from trunkline_sdk import http1
 from trunkline_sdk.daemon.tokenstore import Refresh
+from trunkline_sdk.http1 import Client, tls_context
 from trunkline_sdk.listen import Listener, ListenError, ListenLimits, Tls
 
 FIXED = ("host", "port", "tls_cert", "tls_key", "insecure_http", "max_header_bytes", "header_seconds")
@@ -82,13 +82,13 @@ class Installation:
         connections: Connections,
         shared: Shared,
         catalog: Catalog,
-        http: http1.Client,
+        http: Client,
         pool: Pool,
         data: Path,
     ) -> None:
         registry = Registry()
         self._egress = Egress(EgressSettings())
-        tls = http1.tls_context()
+        tls = tls_context()
         broker = Broker(
             groups(), [Network(lambda address: self._egress.listed(address), tls=tls), Lines(log)], clock=clock, log=log, registry=registry
         )
@@ -307,7 +307,7 @@ async def installed(
             told=partial(_told, log),
             bus=shared.bus,
         )
-        http = await stack.enter_async_context(http1.Client())
+        http = await stack.enter_async_context(Client())
         catalog = await asyncio.to_thread(known_models)
         overriding = Overriding(overrides=Overrides(engine, clock), catalog=catalog, clock=clock, log=log, failed=failed)
         await overriding.refresh()

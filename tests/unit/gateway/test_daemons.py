@@ -1,6 +1,7 @@
 """What keeps up with daemons, against a daemon on loopback."""
 
 import asyncio
+import functools
 import json
 import ssl
 from collections.abc import AsyncIterator
@@ -33,6 +34,7 @@ from trunkline_sdk.listen import Listener, Tls
 
 SECRET = "secret-canary-0123456789"
 NOWHERE = "http://127.0.0.1:9"
+ROOTS_ONCE = functools.cache(http1.tls_context)
 
 
 class Log:
@@ -59,7 +61,7 @@ class Board:
         self.told = 0
         self.made: list[Daemons] = []
         self.live = Live({})
-        self._tls = http1.tls_context()
+        self._tls = ROOTS_ONCE()
 
     def of(self, tables: dict[str, Any], before: Daemons | None = None, secret: str = SECRET) -> Daemons:
         self.live = Live(connect(read({"providers": {"echo": {"kind": "echo"}, **tables}}), {"SECRET": secret}))
