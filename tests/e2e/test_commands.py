@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import Refused
 from tests.fakes.server import PATIENCE, Server, trunkline
 from trunkline.access.keys import KEY
 
@@ -122,8 +123,8 @@ def test_a_server_elsewhere_is_asked_with_a_key_of_its_own(server: Server, tmp_p
 @pytest.mark.parametrize(
     "address", ["http://gateway.example", "ftp://127.0.0.1", "127.0.0.1:1", "http://user:secret@127.0.0.1", "https://"]
 )
-def test_a_key_is_sent_to_no_address_that_is_not_safe(tmp_path: Path, address: str) -> None:
-    result = trunkline("providers", "list", "--server", address, "--json", home=tmp_path, TRUNKLINE_KEY="swb_x")
+def test_a_key_is_sent_to_no_address_that_is_not_safe(refused: Refused, address: str) -> None:
+    result = refused("providers", "list", "--server", address, "--json", TRUNKLINE_KEY="swb_x")
     assert json.loads(result.stderr)["error"]["code"] == "bad_request"
     assert "secret" not in result.stderr
 

@@ -9,10 +9,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import Refused
 from tests.fakes.server import PATIENCE, Peer, Provider, Server, environment, trunkline
 from trunkline.cli.daemon import VARIABLE
 from trunkline_sdk.daemon.client import Client, Request, over_unix
@@ -116,9 +116,9 @@ def test_the_guides_configuration_is_served(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------- who comes in
 @pytest.mark.proves("export.closed")
 @pytest.mark.parametrize("bind", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", ":0"])
-def test_without_a_secret_it_does_not_listen_beyond_this_machine(tmp_path: Path, bind: str) -> None:
+def test_without_a_secret_it_does_not_listen_beyond_this_machine(tmp_path: Path, refused: Refused, bind: str) -> None:
     (tmp_path / "trunkline.toml").write_text(CONFIG)
-    run = trunkline("daemon", "--bind", bind, home=tmp_path)
+    run = refused("daemon", "--bind", bind)
     assert run.returncode == 1
     assert "without a secret listens on loopback only" in run.stderr
     assert "keyless providers" in run.stderr
@@ -168,12 +168,14 @@ async def test_a_socket_is_its_owners_alone(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_said_before_it_listens(tmp_path: Path, arguments: list[str], variables: dict[str, str], why: str) -> None:
+def test_what_cannot_be_is_said_before_it_listens(
+    tmp_path: Path, refused: Refused, arguments: list[str], variables: dict[str, str], why: str
+) -> None:
     (tmp_path / "trunkline.toml").write_text(CONFIG)
     (tmp_path / "empty").write_text(" \n\n")
     (tmp_path / "three").write_text("canary-1\ncanary-2\ncanary-3")
     (tmp_path / "binary").write_bytes(b"\xff\xfe canary")
-    run: Any = trunkline("daemon", *arguments, home=tmp_path, **variables)
+    run = refused("daemon", *arguments, **variables)
     assert run.returncode in {1, 2}
     assert why in run.stderr
     assert "canary" not in run.stdout + run.stderr

@@ -76,9 +76,9 @@ def test_the_guide_can_be_followed(tmp_path: Path, variables: dict[str, str], co
             looked = run(["sh", "-eu", "-c", LOOK], tmp_path, variables)
             assert "lab/echo" in looked
             [program] = blocks("python")
-            for model in ("lab/echo/parrot", "echo/parrot", "parrot", *(["fast"] if "[routes.fast]" in config else [])):
-                told = run([sys.executable, "-c", program.replace("lab/echo/parrot", model)], tmp_path, variables)
-                assert told == "hello from afar\n"
+            models = ["lab/echo/parrot", "echo/parrot", "parrot", *(["fast"] if "[routes.fast]" in config else [])]
+            programs = [program.replace("lab/echo/parrot", model) for model in models]
+            assert run([sys.executable, "-c", "\n".join(programs)], tmp_path, variables) == "hello from afar\n" * len(models)
             secret = (tmp_path / "daemon.secret").read_text().strip()
             assert server.stop() == 0
     assert not [line for line in server.raw if secret in line]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import Refused
 from tests.fakes.server import PATIENCE, Server, trunkline
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sandbox")]
@@ -76,8 +77,8 @@ def test_the_operators_file_names_them_and_the_api_says_how_they_are(tmp_path: P
         ('[extensions.weather]\npath = "/x"\nmemory_mb = 1\n', "extensions.weather.memory_mb"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, file: str, wrong: str) -> None:
+def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, refused: Refused, file: str, wrong: str) -> None:
     (tmp_path / "trunkline.toml").write_text(file)
-    told = trunkline("config", "check", "--config", str(tmp_path / "trunkline.toml"), home=tmp_path)
+    told = refused("config", "check", "--config", str(tmp_path / "trunkline.toml"))
     assert told.returncode == 1
     assert wrong in told.stderr + told.stdout
