@@ -79,12 +79,16 @@ def test_what_is_no_list_is_an_error(body: bytes) -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
 )
 
 
 @given(
-    st.lists(json_values | st.fixed_dictionaries({"id": json_values}, optional={"max_tokens": json_values, "top_provider": json_values}))
+    st.lists(
+        json_values | st.fixed_dictionaries({"id": json_values}, optional={"max_tokens": json_values, "top_provider": json_values}),
+        max_size=5,
+    )
 )
 def test_whatever_the_rows_are_they_are_read(rows: list[Any]) -> None:
     page = read_page(json.dumps({"data": rows}).encode())
