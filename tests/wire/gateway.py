@@ -4,6 +4,7 @@ Whatever a test does, `Gateway.check` holds every answer and every line of the l
 """
 
 import asyncio
+import contextlib
 import io
 import json
 import re
@@ -70,6 +71,7 @@ class Clock:
         self._ahead = 0.0
         self._asked: set[float] = set()
         self._more = asyncio.Event()
+        self._asleep: dict[float, asyncio.Event] = {}
 
     def now(self) -> float:
         return time.time() + self._ahead
@@ -80,11 +82,19 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         self._asked.add(seconds)
         self._more.set()
-        await asyncio.sleep(seconds)
+        woken = self._asleep.setdefault(seconds, asyncio.Event())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await woken.wait()
 
     def advance(self, seconds: float) -> None:
         """Let so much time have passed; whoever sleeps sleeps on."""
         self._ahead += seconds
+
+    def wake(self, seconds: float) -> None:
+        """Wake whoever went to sleep for exactly so long."""
+        if woken := self._asleep.pop(seconds, None):
+            woken.set()
 
     async def asked(self, seconds: float, *, timeout: float = 5) -> None:
         """Wait until somebody goes to sleep for exactly so long."""

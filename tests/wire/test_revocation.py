@@ -9,6 +9,7 @@ from tests.fakes.upstream import NEVER, Upstream
 from tests.wire.gateway import Gateway
 from tests.wire.sides import Side
 from trunkline.access.keys import KeyRow
+from trunkline.access.ring import READ_SECONDS
 
 SECONDS = 5.0
 """The longest that a revoked key works without a bus."""
@@ -44,6 +45,7 @@ async def test_an_open_stream_ends_with_an_error_event(
     row, key = gateway.makes(account=account, user=gateway.users.create("ada", account=account).id)
     shown, rest = await begun(gateway, upstreams[side.first], side, key)
     await asyncio.to_thread(end, gateway, row)
+    gateway.clock.wake(READ_SECONDS)
     async with asyncio.timeout(SECONDS):
         stream = shown + await rest
     _, code, message = side.failure(stream)
