@@ -75,6 +75,7 @@ THINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "root": (lambda: os.geteuid() == 0, "run the tests as root, too"),
     "interpreter_for_all": (interpreter_for_all, "a Python of this version where every user may run it: apt install python3"),
     "cgroup_memory": (cgroup_memory, "systemd-run -p Delegate=yes -p DelegateSubgroup=tests, on a machine whose cgroups are of version 2"),
+    "soak": (named("TRUNKLINE_TEST_SOAK"), "set TRUNKLINE_TEST_SOAK=600, as .ci/run does: it takes so many seconds"),
     "chromium": (program("chromium", "chromium-browser", "google-chrome"), "apt install chromium"),
     "playwright": (module("playwright"), "pip install --group browser"),
     "go": (program("go"), "apt install golang"),

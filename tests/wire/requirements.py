@@ -489,6 +489,10 @@ REQUIREMENTS = {
         "What a worker prints is in its own log, bounded by line, pace and size, and never in the protocol", "field case D2"
     ),
     "supervisor.many": Requirement("Fifty workers run at once", PROMISE),
+    "supervisor.soak": Requirement(
+        "Through use and faults the host holds no more memory, descriptors or children: minute ten is minute three, within 5 %",
+        "decisions: memory flat",
+    ),
     "extensions.api": Requirement(
         "The operator's file names extensions; the admin API and the metrics tell how it stands with each; a reload takes what changed",
         "docs/guides/extensions.md",

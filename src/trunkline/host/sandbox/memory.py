@@ -9,7 +9,6 @@ number of descriptors is to be had for one call).
 import asyncio
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 EVERY = 0.05
@@ -67,7 +66,7 @@ def _resident(pid: int, threads: Iterable[str]) -> int:
     """Bytes of a process, asked of its threads one after another: the first one may have ended, and knows of none then."""
     for thread in threads:
         try:
-            pages = int(Path(f"/proc/{pid}/task/{thread}/statm").read_text(encoding="ascii").split()[1])
+            pages = int(_read(f"/proc/{pid}/task/{thread}/statm").split()[1])
         except (OSError, IndexError):
             continue
         if pages:
@@ -82,8 +81,14 @@ def _descriptors(pid: int) -> int:
         return 0
 
 
-def _children(pid: int, thread: str) -> list[str]:
+def _children(pid: int, thread: str) -> list[bytes]:
     try:
-        return Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii").split()
+        return _read(f"/proc/{pid}/task/{thread}/children").split()
     except OSError:  # the thread has ended meanwhile, or the kernel does not tell
         return []
+
+
+def _read(path: str) -> bytes:
+    """A file, by its name as it is: `Path` has each part of one interned, and the interpreter's table of those grows by that."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
