@@ -18,7 +18,7 @@ from pathlib import Path
 import uvloop
 
 from tests.host.extensions import EAGER, QUICK, Running, extensions
-from trunkline.app.serving import spare_what_stays
+from trunkline.base.garbage import spare_what_stays
 from trunkline.errors import NotFound
 from trunkline_sdk.rpc.errors import RpcError
 
