@@ -1,6 +1,5 @@
 """Extensions of a real server: named in the operator's file, shown by the admin API, changed by a reload, gone with the server."""
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from tests.e2e.conftest import Refused
 from tests.fakes.server import PATIENCE, Server, trunkline
+from tests.host.users import reachable
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sandbox")]
 
@@ -32,8 +32,7 @@ def is_gone(pid: int) -> bool:
 
 @pytest.mark.proves("extensions.api", "supervisor.activation")
 def test_the_operators_file_names_them_and_the_api_says_how_they_are(tmp_path: Path) -> None:
-    for above in (tmp_path, *tmp_path.parents[:2]) if os.geteuid() == 0 else ():  # workers are nobody then
-        above.chmod(0o755)
+    reachable(tmp_path)
     for name, code in {"well": WELL, "raises": RAISES}.items():
         (tmp_path / name).mkdir(mode=0o755)
         (tmp_path / name / "main.py").write_text(code)

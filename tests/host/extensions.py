@@ -8,7 +8,6 @@ async with extensions(tmp_path) as running:
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from io import StringIO
@@ -18,6 +17,7 @@ from typing import Any, TextIO
 from prometheus_client import CollectorRegistry, generate_latest
 
 from tests.fakes.internet import Internet
+from tests.host.users import reachable
 from trunkline.base.clock import SystemClock
 from trunkline.base.egress import Egress, EgressSettings
 from trunkline.base.log import LogSettings, open_log
@@ -134,8 +134,7 @@ async def extensions(
     folder: Path, *, patience: Patience = QUICK, pace: Pace = EAGER, stream: TextIO | None = None
 ) -> AsyncGenerator[Running]:
     """A supervisor; at the end every process that it began is gone."""
-    for above in (folder, *folder.parents[:2]) if os.geteuid() == 0 else ():  # workers are nobody then
-        above.chmod(0o755)
+    reachable(folder)
     kept, registry, clock, internet = StringIO(), CollectorRegistry(), SystemClock(), Internet()
     log, writer = open_log(LogSettings(format="json", level="debug"), stream or kept)
 

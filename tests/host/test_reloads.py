@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.extensions import CODE, QUICK, SOON, extensions
-from tests.host.users import SOMEBODY
+from tests.host.users import SOMEBODY, reachable
 from trunkline.errors import ConfigInvalid
 from trunkline.host import keeper, output
 from trunkline.host.line import Line
@@ -181,8 +181,7 @@ async def test_what_the_machine_refuses_a_start_is_told_and_is_no_fault_of_the_h
 
 @pytest.mark.proves("supervisor.activation")
 def test_a_folder_that_the_server_may_not_read_is_told_as_that(tmp_path: Path) -> None:
-    for above in (tmp_path, *tmp_path.parents[:2]):
-        above.chmod(0o755)
+    reachable(tmp_path)
     (tmp_path / "closed").mkdir(mode=0o000)
     oneself = os.geteuid()
     if oneself == 0:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,24 +15,9 @@ from trunkline.host.sandbox.features import detect
 from trunkline.host.sandbox.forks import ForkServer, Warm, fork_server
 from trunkline.host.sandbox.launch import Launcher, Program
 from trunkline.host.sandbox.policy import SDK, Interpreter, Policy
-from trunkline.host.sandbox.users import FIRST
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sandbox")]
 CANARY = "an order for one worker alone"
-
-
-@pytest.fixture
-async def nowhere() -> AsyncIterator[int]:
-    descriptor = os.open(os.devnull, os.O_WRONLY)
-    yield descriptor
-    os.close(descriptor)
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> Policy:
-    for above in (tmp_path, *tmp_path.parents[:2]):
-        above.chmod(0o755)
-    return Policy(folder=str(tmp_path), user=FIRST if os.geteuid() == 0 else None)
 
 
 async def process(forks: ForkServer, before: set[str]) -> int:

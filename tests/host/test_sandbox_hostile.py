@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.host.users import Run, as_oneself, as_somebody
+from tests.host.users import Run, as_oneself, as_somebody, reachable
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sandbox")]
 
@@ -25,10 +25,7 @@ TIERS = ["A", "B", "C"]
 @pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An extension's folder, which every user can reach."""
-    place = tmp_path_factory.mktemp("extension")
-    for above in (place, *place.parents[:2]):
-        above.chmod(0o755)
-    return place
+    return reachable(tmp_path_factory.mktemp("extension"))
 
 
 def ran(run: Run, folder: Path, tier: str, body: str, **more: Any) -> dict[str, Any]:

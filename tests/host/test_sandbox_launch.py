@@ -54,20 +54,6 @@ async def features() -> Features:
     return await detect()
 
 
-@pytest.fixture
-async def nowhere() -> AsyncIterator[int]:
-    descriptor = os.open(os.devnull, os.O_WRONLY)
-    yield descriptor
-    os.close(descriptor)
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> Policy:
-    for above in (tmp_path, *tmp_path.parents[:2]):
-        above.chmod(0o755)
-    return Policy(folder=str(tmp_path), user=FIRST if os.geteuid() == 0 else None)
-
-
 def program(policy: Policy, code: str) -> Program:
     path = Path(policy.folder) / "program.py"
     path.write_text(code)

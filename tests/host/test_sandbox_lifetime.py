@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.users import Run, as_oneself, as_somebody
+from tests.host.users import Run, as_oneself, as_somebody, reachable
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sandbox")]
 
@@ -42,9 +42,7 @@ def gone_within(seconds: float, handle: int) -> bool:
 
 @pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("extension")
-    for above in (place, *place.parents[:2]):
-        above.chmod(0o755)
+    place = reachable(tmp_path_factory.mktemp("extension"))
     (place / "program.py").write_text(PROGRAM)
     return place
 

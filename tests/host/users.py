@@ -19,6 +19,13 @@ ASKED = Path(__file__).with_name("asked.py")
 PACKAGES = ("trunkline", "trunkline_sdk", "msgspec")
 
 
+def reachable(folder: Path) -> Path:
+    """A test's folder, which every user can reach: who runs an extension is nobody where root runs the tests."""
+    for above in (folder, *folder.parents[:2]):
+        above.chmod(0o755)
+    return folder
+
+
 @dataclass(frozen=True)
 class Run:
     """How to start `asked.py` as somebody."""

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.host.users import reachable
 from trunkline.errors import LaunchFailed, SandboxTooWeak
 from trunkline.host.sandbox.features import Features, Reach, delegated, reach
 from trunkline.host.sandbox.inside.steps import STEPS
@@ -151,8 +152,7 @@ def test_policies_that_a_probe_cannot_tell_apart_have_one_digest() -> None:
 
 
 def test_reach_goes_by_the_modes_of_what_is_there(tmp_path: Path) -> None:
-    for above in (tmp_path, *tmp_path.parents[:2]):
-        above.chmod(0o755)
+    reachable(tmp_path)
     folder = tmp_path / "kept" / "extension"
     folder.mkdir(parents=True)
     (folder / "main.py").touch()
