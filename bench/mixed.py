@@ -14,7 +14,7 @@ from pathlib import Path
 from bench import machine
 from bench.bars import Judged
 from bench.gateways.trunkline import ROOT, gateway
-from bench.report import into, verdicts
+from bench.report import show, verdicts
 from bench.runs import Bench, Running, outcome, say
 from bench.scenarios import LARGE, SMALL, STREAMS, TRANSLATED, Scenario
 
@@ -86,10 +86,7 @@ def main() -> None:
     work = Path(os.environ.get("BENCH_WORK") or machine.BUILD).absolute()
     work.mkdir(parents=True, exist_ok=True)
     text = verdicts(judge(run(given.minutes, given.tree.absolute(), work)))
-    if given.into is None:
-        print(text)
-    else:
-        into(given.into, text, MARKS)
+    show(text, given.into, MARKS)
 
 
 if __name__ == "__main__":

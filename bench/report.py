@@ -96,8 +96,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def into(page: Path, text: str, marks: tuple[str, str] = (BEGIN, END)) -> None:
-    """Put it between the marks in a page."""
+def show(text: str, page: Path | None, marks: tuple[str, str] = (BEGIN, END)) -> None:
+    """Print it, or put it between the marks in a page."""
+    if page is None:
+        print(text)
+        return
     begin, end = marks
     before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     _, _, after = rest.partition(end)
@@ -110,11 +113,7 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("--into", type=Path, help="a page with the marks between which they go")
     given = parser.parse_args()
-    text = tables([json.loads(line) for line in given.results.read_text(encoding="utf-8").splitlines()])
-    if given.into is None:
-        print(text)
-        return
-    into(given.into, text)
+    show(tables([json.loads(line) for line in given.results.read_text(encoding="utf-8").splitlines()]), given.into)
 
 
 if __name__ == "__main__":

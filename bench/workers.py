@@ -21,7 +21,7 @@ from pathlib import Path
 import uvloop
 
 from bench.bars import Judged
-from bench.report import into, verdicts
+from bench.report import show, verdicts
 from trunkline.host.sandbox.features import detect
 from trunkline.host.sandbox.forks import ForkServer, fork_server
 from trunkline.host.sandbox.launch import Launched, Launcher, Program
@@ -298,10 +298,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="a page with the marks between which it goes")
     given = parser.parse_args()
     text = uvloop.run(run(given.rounds))
-    if given.into is None:
-        print(text)
-    else:
-        into(given.into, text, MARKS)
+    show(text, given.into, MARKS)
 
 
 if __name__ == "__main__":
