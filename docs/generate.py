@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from trunkline import errors
-from trunkline.app.compose import resources, surfaces
+from trunkline.app.compose import surfaces
 from trunkline.app.config import json_schema, kinds
+from trunkline.app.resources import resources
 from trunkline.base.codec import decode, encode, pretty
 from trunkline.cli import COMMANDS, RESOURCES
 from trunkline.providers import Kind, Provider

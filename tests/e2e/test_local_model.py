@@ -14,7 +14,8 @@ from openai import AsyncOpenAI
 from tests.wire.exported import exported
 from trunkline.access.keys import Keys
 from trunkline.app.config import read
-from trunkline.app.lifecycle import installed, open_store
+from trunkline.app.database import open_store
+from trunkline.app.lifecycle import installed
 from trunkline.base.clock import SystemClock
 from trunkline.base.log import LogSettings, open_log
 from trunkline_sdk.daemon.client import Request

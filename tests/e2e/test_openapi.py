@@ -10,7 +10,7 @@ from schemathesis.generation.meta import TestPhase
 from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
 
 from tests.fakes.server import Server
-from trunkline.app.compose import resources
+from trunkline.app.resources import resources
 from trunkline.server.admin import declared
 from trunkline.server.rest.openapi import document
 

@@ -27,7 +27,7 @@ from trunkline.access.accounts import Accounts
 from trunkline.access.keys import Keys
 from trunkline.access.scopes import SCOPES
 from trunkline.access.users import Users
-from trunkline.app import lifecycle
+from trunkline.app import database, lifecycle
 from trunkline.app.config import read
 from trunkline.base import members
 from trunkline.base.clock import SystemClock
@@ -119,7 +119,7 @@ def config(
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """A data folder, and the keys that are in it by what they may do."""
     folder = tmp_path_factory.mktemp("keyed")
-    engine = lifecycle.open_store(folder)
+    engine = database.open_store(folder)
     keys = Keys(engine, SystemClock())
     owner = Users(engine, SystemClock()).create("owner", role="owner").id
     made = {scope: keys.create(f"for {scope}", {scope}, user=owner if scope == "account" else None)[1].reveal() for scope in SCOPES}

@@ -21,7 +21,7 @@ from tests.wire.sides import CHAT, RESPONSES
 from trunkline.access.credentials import CredentialRow, Credentials
 from trunkline.access.key_sources import FileSource
 from trunkline.access.vault import Vault
-from trunkline.app import lifecycle
+from trunkline.app import database
 from trunkline.base.clock import SystemClock
 from trunkline.base.secret import Secret
 
@@ -36,7 +36,7 @@ class Store:
         self._data = data
 
     def _with(self, work: Callable[[Vault, Credentials], Any]) -> Any:
-        engine = lifecycle.open_store(self._data)
+        engine = database.open_store(self._data)
         try:
             vault = Vault(engine, FileSource(self._data / "vault.key"))
             return work(vault, Credentials(engine, vault, SystemClock()))

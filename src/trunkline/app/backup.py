@@ -4,8 +4,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from trunkline.app.config import load
+from trunkline.app.database import database_file, open_database
 from trunkline.app.folder import sole_user
-from trunkline.app.lifecycle import database_file, open_database
 from trunkline.base.clock import SystemClock
 from trunkline.base.secret import Secret
 from trunkline.errors import NotFound

@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy import Engine
 
@@ -27,6 +26,7 @@ from trunkline.app.config import Config, address, connect, shared_server
 from trunkline.app.exposure import check_exposure, check_tls
 from trunkline.app.launch import Launched
 from trunkline.app.local import launched
+from trunkline.app.resources import resources
 from trunkline.base import members
 from trunkline.base.aio import Tasks
 from trunkline.base.clock import Clock
@@ -61,10 +61,8 @@ from trunkline.host.supervisor import Supervisor
 from trunkline.net.decoding import BEYOND
 from trunkline.net.dial import JudgingDial
 from trunkline.providers import Provider
-from trunkline.server import admin as admin_package
 from trunkline.server import connect as connect_page
 from trunkline.server import pages
-from trunkline.server.admin import Resource
 from trunkline.server.admin.providers import Upstreams
 from trunkline.server.admin.routes import Routing
 from trunkline.server.asgi import Page, Site
@@ -81,11 +79,6 @@ from trunkline_sdk import http1
 def surfaces() -> dict[str, Surface]:
     """Every surface, by its name."""
     return members.load(surfaces_package, "SURFACE", Surface)
-
-
-def resources() -> dict[str, Resource[Any]]:
-    """Every resource of the admin API, by its name."""
-    return members.load(admin_package, "RESOURCE", Resource)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

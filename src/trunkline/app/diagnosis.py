@@ -12,9 +12,10 @@ from pathlib import Path
 from trunkline import dialects as dialects_package
 from trunkline.access.key_sources import key_source
 from trunkline.access.vault import Vault
-from trunkline.app.compose import parts, resources, surfaces
+from trunkline.app.compose import parts, surfaces
 from trunkline.app.config import kinds, load, shared_server
-from trunkline.app.lifecycle import database_file, open_database
+from trunkline.app.database import database_file, open_database
+from trunkline.app.resources import resources
 from trunkline.app.weights import find
 from trunkline.base import members
 from trunkline.base.clock import SystemClock

@@ -1,8 +1,7 @@
 """One running Trunkline: from an opened database to the last byte of the last reply."""
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,8 @@ from trunkline.access.ring import KeyRing
 from trunkline.access.vault import Vault
 from trunkline.access.wallet import Wallet
 from trunkline.app.compose import Ground, Plant, build, known_models, parts
-from trunkline.app.config import Config, address, shared_server
+from trunkline.app.config import Config, shared_server
+from trunkline.app.database import open_store
 from trunkline.app.folder import listening, sole_user
 from trunkline.base.aio import Tasks, cancelled
 from trunkline.base.clock import Clock, SystemClock
@@ -46,9 +46,6 @@ from trunkline.net.pins import pin_of
 from trunkline.server import connect
 from trunkline.server.asgi import Application
 from trunkline.server.rest.pool import Pool
-from trunkline.store.engine import file_of, open_engine, sqlite_url
-from trunkline.store.schema import migrate
-from trunkline.store.settings import StoreSettings
 from trunkline.store.shared import Shared, open_shared
 from trunkline.store.writer import Writer
 from trunkline_sdk.daemon.tokenstore import Refresh
@@ -60,9 +57,6 @@ FIXED = ("host", "port", "tls_cert", "tls_key", "insecure_http", "max_header_byt
 
 FIRST_LOOK = 2.0
 """Seconds that a configuration waits for its daemons before calls meet it; after them it is told of what is not there yet."""
-
-DEFAULT_STORE = StoreSettings()
-"""A database in the data folder."""
 
 
 class Installation:
@@ -348,27 +342,3 @@ def _told(log: Logger, what: Happening, provider: str, owner: Owner) -> None:
     """One line of the log for what became of a sign-in."""
     say = log.info if what == "renewed" else log.warning
     say(what, provider=provider, account=owner.account or None, user=owner.user or None)
-
-
-def open_store(data: Path, settings: StoreSettings = DEFAULT_STORE, environment: Mapping[str, str] = os.environ) -> Engine:
-    """The database at this version's schema: the configured one, else the data folder's.
-
-    Raises: `ConfigInvalid`, `StoreUnavailable`, `MigrationNeeded`.
-    """
-    engine = open_database(data, settings, environment)
-    try:
-        migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return engine
-
-
-def open_database(data: Path, settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Engine:
-    """The database as it is. Raises: `ConfigInvalid`, `StoreUnavailable`."""
-    return open_engine(sqlite_url(data) if settings.url is None else address(settings.url, "store.url", environment).reveal())
-
-
-def database_file(data: Path, settings: StoreSettings, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The file that the database is in, where it is in one. Raises: `ConfigInvalid`."""
-    return file_of(sqlite_url(data) if settings.url is None else address(settings.url, "store.url", environment).reveal())

@@ -16,7 +16,7 @@ from trunkline.access.key_sources import key_source
 from trunkline.access.vault import Vault
 from trunkline.app.callables import Callables
 from trunkline.app.config import load
-from trunkline.app.lifecycle import open_store
+from trunkline.app.database import open_store
 from trunkline.base.clock import SystemClock
 from trunkline.base.secret import Secret
 from trunkline.cli.output import print_json, print_table, time

@@ -13,7 +13,8 @@ from cyclopts import Parameter
 
 from trunkline.access.keys import Keys
 from trunkline.app.config import Config, read
-from trunkline.app.lifecycle import installed, open_store
+from trunkline.app.database import open_store
+from trunkline.app.lifecycle import installed
 from trunkline.app.weights import fetch
 from trunkline.base.clock import SystemClock
 from trunkline.base.log import LogSettings, open_log

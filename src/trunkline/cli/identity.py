@@ -14,7 +14,7 @@ from trunkline.access.keys import KeyRow, Keys
 from trunkline.access.ring import CHANNEL
 from trunkline.access.users import UserRow, Users
 from trunkline.app.config import load, shared_server
-from trunkline.app.lifecycle import open_store
+from trunkline.app.database import open_store
 from trunkline.base.clock import SystemClock
 from trunkline.cli.output import print_json, print_table, time
 from trunkline.cli.places import ConfigFile, DataFolder, config_file, data_folder

@@ -42,7 +42,7 @@ def fetch(model: str, *, json: Json = False) -> None:
 
 def _rows(config: Path | None, data: Path) -> list[dict[str, Any]]:
     from trunkline.app.config import load
-    from trunkline.app.lifecycle import database_file, open_database
+    from trunkline.app.database import database_file, open_database
     from trunkline.app.models import models
     from trunkline.base.clock import SystemClock
     from trunkline.store.schema import schema_state

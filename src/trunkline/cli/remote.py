@@ -2,7 +2,7 @@
 
 from cyclopts import App
 
-from trunkline.app.compose import resources
+from trunkline.app.resources import resources
 from trunkline.cli.resources import made
 
 command = App(

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from cyclopts import App, Parameter
 
-from trunkline.app.compose import resources
+from trunkline.app.resources import resources
 from trunkline.base.codec import Record, decode, schema, text
 from trunkline.cli.api import Body, read_body
 from trunkline.cli.client import KeyFile, Server, ask, send

@@ -10,7 +10,7 @@ from cyclopts import App
 from trunkline.access.key_sources import key_source
 from trunkline.access.vault import Rotation, Vault
 from trunkline.app.config import load
-from trunkline.app.lifecycle import open_store
+from trunkline.app.database import open_store
 from trunkline.cli.output import print_json, print_table
 from trunkline.cli.places import ConfigFile, DataFolder, Json, config_file, data_folder
 from trunkline.errors import VaultUnavailable

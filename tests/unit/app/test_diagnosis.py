@@ -4,8 +4,8 @@ import pytest
 
 from trunkline.app import diagnosis
 from trunkline.app.config import load
+from trunkline.app.database import open_store
 from trunkline.app.diagnosis import Finding, diagnose
-from trunkline.app.lifecycle import open_store
 from trunkline.store.condition import Condition
 
 

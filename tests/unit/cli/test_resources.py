@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import notes
-from trunkline.app.compose import resources
+from trunkline.app.resources import resources
 from trunkline.cli import COMMANDS, RESOURCES
 from trunkline.cli import resources as made_commands
 from trunkline.cli.client import Answer

@@ -15,8 +15,8 @@ import pytest
 from trunkline.access.keys import KEY
 from trunkline.access.scopes import ROLES, most
 from trunkline.app.config import connect, load, read
+from trunkline.app.database import open_store
 from trunkline.app.folder import sole_user
-from trunkline.app.lifecycle import open_store
 from trunkline.base.clock import SystemClock
 from trunkline.catalog.discovery import Evidence
 from trunkline.catalog.evidence import NEVER, EvidenceStore
