@@ -125,6 +125,7 @@ class Channel(asyncio.Protocol):
         self._unclaimed: dict[int, Incoming] = {}  # that ended before anybody asked for them
         self._outgoing: dict[int, Outgoing] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._rings = 0.0
         self._soon = False  # a flush is to come in this turn
 
     # ------------------------------------------------------------------------------------------------ the beginning
@@ -428,10 +429,13 @@ class Channel(asyncio.Protocol):
     def _set_timer(self) -> None:
         when = None if self._closed.done() else self.peer.next_tick
         if self._timer is not None:
-            if when is None or self._timer.when() <= when:  # it fires early once, and is set anew then
+            if when is None or self._rings <= when:  # it fires early once, and is set anew then
                 return
             self._timer.cancel()
-        self._timer = None if when is None else self._loop.call_at(when, self._tick)
+        self._timer = None
+        if when is not None:
+            self._rings = when  # what uvloop gives for a time that is now does not tell it
+            self._timer = self._loop.call_at(when, self._tick)
 
     def _tick(self) -> None:
         self._timer = None

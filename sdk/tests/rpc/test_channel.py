@@ -68,6 +68,18 @@ async def test_a_call_is_answered_and_calls_back(pair: Pair) -> None:
     assert read(await pair.host.call("tool", {"a": 1}, seconds=5, context={"user": "u"})) == [{"a": 1}, {"during": 1, "context": ""}]
 
 
+async def test_a_call_whose_time_is_up_at_once_harms_no_other_of_the_same_turn(pair: Pair) -> None:
+    async def echo(call: Call) -> object:
+        return read(call.params)
+
+    pair.answers["echo"] = echo
+    late, well = await asyncio.gather(pair.host.call("echo", 1, seconds=0.0), pair.host.call("echo", 2, seconds=5), return_exceptions=True)
+    assert isinstance(late, RpcError)
+    assert late.code == "deadline_exceeded"
+    assert isinstance(well, Raw)
+    assert read(well) == 2
+
+
 async def test_an_error_keeps_its_code_and_a_fault_keeps_its_text_to_itself(pair: Pair) -> None:
     async def denied(_: Call) -> object:
         raise RpcError("permission_denied", "not granted", details={"permission": "network"})
