@@ -96,12 +96,14 @@ async def test_a_deadline_that_moves_rings_once_at_its_last_place() -> None:
 
 
 async def test_a_deadline_does_not_hold_who_has_it() -> None:
-    rang = asyncio.Event()
-    deadline, gone = Deadline(asyncio.get_running_loop(), rang.set), ref(rang)
+    loop = asyncio.get_running_loop()
+    rang, later = asyncio.Event(), asyncio.Event()
+    deadline, gone = Deadline(loop, rang.set), ref(rang)
     deadline.set(0.01)
+    loop.call_later(0.02, later.set)
     del rang
     assert gone() is None
-    await asyncio.sleep(0.02)  # nobody is told, and nothing is raised
+    await later.wait()  # nobody is told, and nothing is raised
 
 
 async def test_a_cleared_or_stopped_deadline_never_rings() -> None:
